@@ -283,9 +283,9 @@ def time(ns: float | None) -> Cell:
     return Cell("" if ns is None else format_ns(ns))
 
 
-def signed(ns: float | None, look: str = "") -> Cell:
+def signed(ns: float | None) -> Cell:
     """A difference of durations; nothing for None."""
-    return Cell("" if ns is None else format_signed_ns(ns), look=look)
+    return Cell("" if ns is None else format_signed_ns(ns))
 
 
 def share(value: float) -> Cell:

@@ -120,16 +120,16 @@ class PairedSides:
         return estimate.value, estimate.interval()
 
 
-def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> PairedSides:
+def paired_sides(rows: pd.DataFrame) -> PairedSides:
     """Sides (``rung``) timed in turns in the same processes.
 
     Args:
-        rows: ``process``, ``rung``, ``calls`` and ``column``; sides that some process lacks are dropped.
+        rows: ``process``, ``rung``, ``calls`` and ``wall_ns``; sides that some process lacks are dropped.
     """
     processes = rows["process"].nunique()
     if not processes:
         return PairedSides({}, {}, np.empty((0, REPLICATES), np.int64))
-    per_call = (rows[column] / rows["calls"]).astype(np.float64)
+    per_call = (rows["wall_ns"] / rows["calls"]).astype(np.float64)
     random = np.random.default_rng(_SEED)
     chosen = random.integers(0, processes, (processes, REPLICATES))
     values, resampled = {}, {}

@@ -46,12 +46,6 @@ def is_other_package(function: str, caller: str) -> bool:
     return around["package"] not in _TORCH and around["package"] not in sys.stdlib_module_names
 
 
-def package_of(caller: str) -> str:
-    """The package that a Python function's file is of; empty for a file of its own."""
-    found = _CALLER.match(caller)
-    return "" if found is None else found["package"]
-
-
 @cache
 def _interpreters() -> frozenset[str]:
     """Names of the interpreter's own C functions."""

@@ -117,9 +117,9 @@ def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path
     return path
 
 
-def file_option(*names: str, metavar: str = "FILE", what: str, default: str | bool = True) -> OptionInfo:
+def file_option(*names: str, what: str, default: str | bool = True) -> OptionInfo:
     """An option that names a file to write, which must be new without ``--force``."""
-    return option(OUTPUT, what, *names, metavar=metavar, callback=_new_file, show_default=default)
+    return option(OUTPUT, what, *names, metavar="FILE", callback=_new_file, show_default=default)
 
 
 Html = Annotated[Path | None, file_option("--html", what="Also write an HTML report to FILE.")]

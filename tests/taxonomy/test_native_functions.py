@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead_lens.taxonomy.native_functions import is_other_package, package_of
+from overhead_lens.taxonomy.native_functions import is_other_package
 
 OWN, SCIPY = "train.py(7): augment", "/usr/lib/python3.11/site-packages/scipy/ndimage/_interpolation.py(742): zoom"
 
@@ -34,7 +34,3 @@ OWN, SCIPY = "train.py(7): augment", "/usr/lib/python3.11/site-packages/scipy/nd
 )
 def test_whose_a_function_is(function: str, caller: str, is_other: bool) -> None:
     assert is_other_package(function, caller) == is_other
-
-
-def test_the_package_of_a_file() -> None:
-    assert (package_of(SCIPY), package_of("skimage/io.py(1): read"), package_of(OWN)) == ("scipy", "skimage", "")

@@ -109,7 +109,7 @@ class End(NamedTuple):
     end_ns: int
 
 
-def nest(slices: Iterable[Slice], max_depth: int = MAX_DEPTH) -> Iterator[Begin | End]:
+def nest(slices: Iterable[Slice]) -> Iterator[Begin | End]:
     """Spread slices over rows so that on each they nest.
 
     A row's begins and ends come in time order, and at one instant in the order in which viewers must read them: ends
@@ -118,13 +118,12 @@ def nest(slices: Iterable[Slice], max_depth: int = MAX_DEPTH) -> Iterator[Begin 
 
     Args:
         slices: Ordered by start, longer first.
-        max_depth: Slices open at once on one row.
     """
     rows: list[list[Slice]] = []
     for piece in slices:
         for row, stack in enumerate(rows):
             yield from _close(row, stack, piece.start_ns)
-            if not stack or (piece.end_ns <= stack[-1].end_ns and len(stack) < max_depth):
+            if not stack or (piece.end_ns <= stack[-1].end_ns and len(stack) < MAX_DEPTH):
                 break
         else:
             row, stack = len(rows), []

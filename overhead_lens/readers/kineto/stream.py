@@ -327,8 +327,8 @@ def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
     )
 
 
-def _new_said(count: int = _CHUNK_ROWS) -> Ints:
-    return np.empty((count, 1 + layout.SAID_COUNT), dtype=np.int64)
+def _new_said() -> Ints:
+    return np.empty((_CHUNK_ROWS, 1 + layout.SAID_COUNT), dtype=np.int64)
 
 
 def _joined(block: _Block, rest: Ints) -> _Block:
