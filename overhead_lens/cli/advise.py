@@ -10,17 +10,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import (
-    Force,
-    Html,
-    Markdown,
-    Quick,
-    Quiet,
-    Rules,
-    Timeout,
-    directory_option,
-    json_option,
-)
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions, takes_call_options
 from overhead_lens.terminal.command import EFFORT, option, refuse
 from overhead_lens.terminal.completion import complete_target
@@ -44,18 +34,18 @@ def advise(
         ),
     ],
     options: CallOptions,
-    quick: Quick = False,
+    quick: given.Quick = False,
     remedies: Annotated[
         Path | None, option(EFFORT, "A Python file with your own remedies.", metavar="FILE", exists=True)
     ] = None,
-    output: Annotated[Path | None, directory_option("advice")] = None,
-    rules: Rules = None,
-    timeout: Timeout = _TIMEOUT_S,
-    html: Html = None,
-    markdown: Markdown = None,
-    json_: Annotated[bool, json_option("advice")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    output: Annotated[Path | None, given.directory_option("advice")] = None,
+    rules: given.Rules = None,
+    timeout: given.Timeout = _TIMEOUT_S,
+    html: given.Html = None,
+    markdown: given.Markdown = None,
+    json_: Annotated[bool, given.json_option("advice")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Try remedies on a call and show which of them make it faster."""
     from overhead_lens.captures.directory import read_capture

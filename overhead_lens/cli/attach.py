@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, directory_option, json_option
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import EFFORT, TARGET, option, refuse
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def attach(
             "-d",
             "--duration",
             metavar="SECONDS",
-            callback=between(0.5, 86_400),
+            callback=given.between(0.5, 86_400),
             show_default=f"{_SECONDS:g}; with --top {_TOP_S:g} per refresh",
         ),
     ] = None,
@@ -46,18 +46,18 @@ def attach(
             "-r",
             "--rate",
             metavar="N",
-            callback=between(1, 1000),
+            callback=given.between(1, 1000),
             show_default="40, fewer above five threads",
         ),
     ] = None,
     subprocesses: Annotated[bool, option(TARGET, "Also watch child processes.", "--subprocesses")] = False,
     top: Annotated[bool, option(EFFORT, "Refresh until q or Ctrl-C; nothing is stored.", "--top")] = False,
-    output: Annotated[Path | None, directory_option("capture")] = None,
-    rules: Rules = None,
-    html: Html = None,
-    json_: Annotated[bool, json_option("budgets")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    output: Annotated[Path | None, given.directory_option("capture")] = None,
+    rules: given.Rules = None,
+    html: given.Html = None,
+    json_: Annotated[bool, given.json_option("budgets")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Watch a running process and print where the time of its threads goes; Ctrl-C ends the watch early."""
     from overhead_lens.captures.files import PERFETTO

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, StoredTarget, Timeout
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import Command, examples
 from overhead_lens.terminal.completion import complete_capture
 
@@ -29,10 +29,10 @@ def update(
     baseline: Annotated[
         Path, typer.Argument(metavar="CAPTURE", help="The capture to record again.", autocompletion=complete_capture)
     ],
-    target: StoredTarget = None,
-    inputs: Inputs = None,
-    timeout: Timeout = TIMEOUT_S,
-    quiet: Quiet = False,
+    target: given.StoredTarget = None,
+    inputs: given.Inputs = None,
+    timeout: given.Timeout = given.TIMEOUT_S,
+    quiet: given.Quiet = False,
 ) -> None:
     """Record the baseline again; the old one is kept beside it."""
     from overhead_lens.captures.directory import read_capture

@@ -6,13 +6,15 @@ import sys
 from typing import Annotated
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import TIMEOUT_S, Quiet, Timeout, json_option
+from overhead_lens.terminal import arguments as given
 
 _SECONDS = 50
 
 
 def calibrate(
-    json_: Annotated[bool, json_option("calibration")] = False, timeout: Timeout = TIMEOUT_S, quiet: Quiet = False
+    json_: Annotated[bool, given.json_option("calibration")] = False,
+    timeout: given.Timeout = given.TIMEOUT_S,
+    quiet: given.Quiet = False,
 ) -> None:
     """Measure the cost of torch.profiler's events and the machine's peaks; later profiles use them."""
     from overhead_lens.recorder.calibrate import calibrate_machine

@@ -9,23 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import (
-    TIMEOUT_S,
-    AllowMismatch,
-    Force,
-    Html,
-    Inputs,
-    Markdown,
-    Quick,
-    Quiet,
-    Rules,
-    StoredTarget,
-    Timeout,
-    allows_mismatch,
-    directory_option,
-    file_option,
-    json_option,
-)
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import ANALYSIS, EFFORT, option, refuse
 from overhead_lens.terminal.completion import complete_capture
 from overhead_lens.terminal.project import read_project
@@ -60,21 +44,21 @@ Instructions = Annotated[
 def check(
     context: typer.Context,
     baseline: Baseline,
-    target: StoredTarget = None,
-    inputs: Inputs = None,
+    target: given.StoredTarget = None,
+    inputs: given.Inputs = None,
     max_: Limits = None,
     instructions: Instructions = False,
-    quick: Quick = False,
-    timeout: Timeout = TIMEOUT_S,
-    rules: Rules = None,
-    allow_mismatch: AllowMismatch = False,
-    output: Annotated[Path | None, directory_option("new capture")] = None,
-    html: Html = None,
-    markdown: Markdown = None,
-    junit: Annotated[Path | None, file_option("--junit", what="Also write JUnit XML to FILE.")] = None,
-    json_: Annotated[bool, json_option("difference and the limits")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    quick: given.Quick = False,
+    timeout: given.Timeout = given.TIMEOUT_S,
+    rules: given.Rules = None,
+    allow_mismatch: given.AllowMismatch = False,
+    output: Annotated[Path | None, given.directory_option("new capture")] = None,
+    html: given.Html = None,
+    markdown: given.Markdown = None,
+    junit: Annotated[Path | None, given.file_option("--junit", what="Also write JUnit XML to FILE.")] = None,
+    json_: Annotated[bool, given.json_option("difference and the limits")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Measure again and exit 1 if two captures break a limit or, without limits, are slower than the baseline."""
     from overhead_lens.captures.directory import read_capture
@@ -91,7 +75,7 @@ def check(
     from overhead_lens.terminal.output import Format, append_markdown, show, write_text
     from overhead_lens.terminal.progress import announcement, progress
 
-    allowed = allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html, junit))
+    allowed = given.allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html, junit))
     parsed = [parse_limit(text) for text in max_ or configured_limits(instructions=instructions)]
     limits = [limit for limit in parsed if isinstance(limit, Limit)]
     count_limits = [limit for limit in parsed if isinstance(limit, CountLimit)]

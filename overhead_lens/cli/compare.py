@@ -12,21 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import (
-    TIMEOUT_S,
-    Force,
-    Html,
-    Margin,
-    Markdown,
-    Quick,
-    Quiet,
-    Rules,
-    Timeout,
-    between,
-    directory_option,
-    json_option,
-    parse_share,
-)
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
 from overhead_lens.terminal.command import EFFORT, TARGET, option
 from overhead_lens.terminal.completion import complete_target
@@ -65,26 +51,26 @@ def compare(
         list[str] | None,
         option(TARGET, "Git revision of a side's .py file: base=REV or new=REV.", "--rev", metavar="SIDE=REV"),
     ] = None,
-    quick: Quick = False,
+    quick: given.Quick = False,
     rounds: Annotated[
         int | None,
         option(
             EFFORT,
             "Fresh processes per side.",
             metavar="N",
-            callback=between(3, 10_000),
+            callback=given.between(3, 10_000),
             show_default="12, or 8 that compile six times each",
         ),
     ] = None,
-    timeout: Timeout = TIMEOUT_S,
-    margin: Margin = "1%",
-    rules: Rules = None,
-    output: Annotated[Path | None, directory_option("two captures")] = None,
-    html: Html = None,
-    markdown: Markdown = None,
-    json_: Annotated[bool, json_option("difference")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    timeout: given.Timeout = given.TIMEOUT_S,
+    margin: given.Margin = "1%",
+    rules: given.Rules = None,
+    output: Annotated[Path | None, given.directory_option("two captures")] = None,
+    html: given.Html = None,
+    markdown: given.Markdown = None,
+    json_: Annotated[bool, given.json_option("difference")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Measure two calls in turns and exit 1 if the second one is slower."""
     from overhead_lens.api import measure_pair
@@ -98,7 +84,7 @@ def compare(
         raise UsageError("compare measures on Linux and macOS only; captures made there can be compared here by diff")
     if quick and rounds is not None:
         raise UsageError("--quick and --rounds do not go together")
-    margin_share = parse_share("--margin", margin, bare=0.01)
+    margin_share = given.parse_share("--margin", margin, bare=0.01)
     classifier = default_classifier(rules)
     with ExitStack() as stack:
         requests = _requests(stack, (base, new), options, python or [], rev or [], rounds, timeout, quick=quick)

@@ -8,16 +8,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import (
-    AllowMismatch,
-    Force,
-    Html,
-    Margin,
-    Rules,
-    allows_mismatch,
-    json_option,
-    parse_share,
-)
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
 
@@ -36,12 +27,12 @@ def diff(
             metavar="NEW", help="Capture or trace that may be slower.", autocompletion=complete_capture_or_trace
         ),
     ],
-    margin: Margin = "1%",
-    rules: Rules = None,
-    allow_mismatch: AllowMismatch = False,
-    html: Html = None,
-    json_: Annotated[bool, json_option("difference")] = False,
-    force: Force = False,
+    margin: given.Margin = "1%",
+    rules: given.Rules = None,
+    allow_mismatch: given.AllowMismatch = False,
+    html: given.Html = None,
+    json_: Annotated[bool, given.json_option("difference")] = False,
+    force: given.Force = False,
 ) -> None:
     """Compare two captures or runs and exit 1 if the new one is slower. Also show what changed between traces or processes."""
     from overhead_lens.directories import checks_context, compare_directories
@@ -49,8 +40,8 @@ def diff(
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
-    margin_share = parse_share("--margin", margin, bare=0.01)
-    allowed = allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html,))
+    margin_share = given.parse_share("--margin", margin, bare=0.01)
+    allowed = given.allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html,))
     classifier = default_classifier(rules)
     if base.is_file() != new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.terminal.arguments import Force, Rules, check_new_file, file_option
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import OUTPUT, option
 from overhead_lens.terminal.completion import complete_capture
 
@@ -37,11 +37,11 @@ def export(
     format_: Annotated[
         Format, option(OUTPUT, "chrome, collapsed, perfetto or speedscope.", "-f", "--format", metavar="FORMAT")
     ] = Format.perfetto,
-    rules: Rules = None,
+    rules: given.Rules = None,
     output: Annotated[
-        Path | None, file_option("-o", "--output", what="File to write.", default="a file in the capture")
+        Path | None, given.file_option("-o", "--output", what="File to write.", default="a file in the capture")
     ] = None,
-    force: Force = False,
+    force: given.Force = False,
 ) -> None:
     """Write a capture for another viewer."""
     from overhead_lens.directories import export_directory
@@ -49,6 +49,6 @@ def export(
 
     target = output or capture / _NAMES[format_]
     if output is None and capture.is_dir():
-        check_new_file("--output", target, force=force)
+        given.check_new_file("--output", target, force=force)
     export_directory(capture, target, format_.value, default_classifier(rules))
     typer.echo(str(target))

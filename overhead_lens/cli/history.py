@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, json_option
+from overhead_lens.terminal import arguments as given
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Listener
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def history(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with captures at any depth.")],
-    rules: Rules = None,
-    html: Html = None,
-    json_: Annotated[bool, json_option("history")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    rules: given.Rules = None,
+    html: given.Html = None,
+    json_: Annotated[bool, given.json_option("history")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Show how captures changed over time, and between which commits."""
     from overhead_lens.terminal.output import Format, show

@@ -7,21 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import (
-    TIMEOUT_S,
-    Device,
-    Force,
-    Html,
-    Inputs,
-    Param,
-    Quick,
-    Quiet,
-    Target,
-    Timeout,
-    assignments,
-    directory_option,
-    json_option,
-)
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
 from overhead_lens.terminal.command import option
@@ -31,20 +17,20 @@ _SECONDS, _QUICK_SECONDS = 120, 60
 
 
 def ladder(
-    target: Target,
-    inputs: Inputs = None,
+    target: given.Target,
+    inputs: given.Inputs = None,
     mode: Annotated[
         str | None, option(TO_MEASURE, "Mode of torch.compile for the compiled rungs.", metavar="MODE")
     ] = None,
-    device: Device = None,
-    param: Param = None,
-    quick: Quick = False,
-    output: Annotated[Path | None, directory_option("ladder")] = None,
-    timeout: Timeout = TIMEOUT_S,
-    html: Html = None,
-    json_: Annotated[bool, json_option("ladder")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    device: given.Device = None,
+    param: given.Param = None,
+    quick: given.Quick = False,
+    output: Annotated[Path | None, given.directory_option("ladder")] = None,
+    timeout: given.Timeout = given.TIMEOUT_S,
+    html: given.Html = None,
+    json_: Annotated[bool, given.json_option("ladder")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Measure the cost of each layer of a compiled call by removing layers one by one."""
     from overhead_lens.machine.request import QUICK, STANDARD
@@ -55,7 +41,7 @@ def ladder(
 
     if sys.platform == "win32":
         raise UsageError("ladder measures on Linux and macOS only; ladders made there can be read here")
-    options = CallOptions(inputs, True, mode, assignments(param or [], device))
+    options = CallOptions(inputs, True, mode, given.assignments(param or [], device))
     request = options.request(target, timeout, QUICK if quick else STANDARD, output)
     begins = announcement(target, _QUICK_SECONDS if quick else _SECONDS)
     with progress(quiet=quiet, begins=begins) as listener:

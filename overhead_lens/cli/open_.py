@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.terminal.arguments import Rules, between
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import OUTPUT, option, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
 from overhead_lens.terminal.newest import newest_or
@@ -60,9 +60,10 @@ def open_(
         bool, option(OUTPUT, "Open the browser, or only print the address.", "--browser/--no-browser")
     ] = True,
     wait: Annotated[
-        float, option(OUTPUT, "How long to wait for the browser.", metavar="SECONDS", callback=between(1, 1_000_000))
+        float,
+        option(OUTPUT, "How long to wait for the browser.", metavar="SECONDS", callback=given.between(1, 1_000_000)),
     ] = 600.0,
-    rules: Rules = None,
+    rules: given.Rules = None,
 ) -> None:
     """Show a capture or trace in the Perfetto UI. The data never leaves this machine."""
     from overhead_lens.export.viewer.server import serve

@@ -10,19 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import EXIT_INTERRUPTED, Interrupted, MeasurementError, UsageError
-from overhead_lens.terminal.arguments import (
-    TIMEOUT_S,
-    Force,
-    Html,
-    Quick,
-    Quiet,
-    Rules,
-    Target,
-    Timeout,
-    directory_option,
-    json_option,
-    parse_share,
-)
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions, takes_call_options
 from overhead_lens.terminal.command import EFFORT, option
 from overhead_lens.units import parse_bytes
@@ -39,9 +27,9 @@ _COLD_SECONDS = {False: 90, True: 45}
 
 @takes_call_options
 def profile(
-    target: Target,
+    target: given.Target,
     options: CallOptions,
-    quick: Quick = False,
+    quick: given.Quick = False,
     until: Annotated[
         str | None,
         option(
@@ -62,13 +50,13 @@ def profile(
             metavar="SIZE",
         ),
     ] = None,
-    timeout: Timeout = TIMEOUT_S,
-    rules: Rules = None,
-    output: Annotated[Path | None, directory_option("capture")] = None,
-    html: Html = None,
-    json_: Annotated[bool, json_option("budget")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    timeout: given.Timeout = given.TIMEOUT_S,
+    rules: given.Rules = None,
+    output: Annotated[Path | None, given.directory_option("capture")] = None,
+    html: given.Html = None,
+    json_: Annotated[bool, given.json_option("budget")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Measure a scenario or a plain function and print where its time goes."""
     from overhead_lens.machine.request import QUICK, STANDARD
@@ -81,7 +69,7 @@ def profile(
     if sys.platform == "win32":
         raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
     classifier = default_classifier(rules)
-    until_share = None if until is None else parse_share("--until", until, least=0.001, most=0.999)
+    until_share = None if until is None else given.parse_share("--until", until, least=0.001, most=0.999)
     request = options.request(target, timeout, QUICK if quick else STANDARD, output)
     request = replace(request, instructions=instructions)
     form = Format(json_, html, classifier, force=force)

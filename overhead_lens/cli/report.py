@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.terminal.arguments import Force, Html, Rules, json_option
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import refuse
 from overhead_lens.terminal.completion import complete_capture
 from overhead_lens.terminal.newest import newest_or
@@ -23,10 +23,10 @@ def report(
             autocompletion=complete_capture,
         ),
     ] = None,
-    rules: Rules = None,
-    html: Html = None,
-    json_: Annotated[bool, json_option("result")] = False,
-    force: Force = False,
+    rules: given.Rules = None,
+    html: given.Html = None,
+    json_: Annotated[bool, given.json_option("result")] = False,
+    force: given.Force = False,
 ) -> None:
     """Print a stored capture, run, job, watched process, ladder, sweep, comparison or advice."""
     from overhead_lens.directories import load_directory, uses_rules

@@ -10,21 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import (
-    TIMEOUT_S,
-    Compile,
-    Device,
-    Force,
-    Html,
-    Mode,
-    Quick,
-    Quiet,
-    Timeout,
-    assignments,
-    compile_options,
-    directory_option,
-    json_option,
-)
+from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
 from overhead_lens.terminal.command import option
 from overhead_lens.terminal.completion import complete_parameter, complete_target
@@ -56,16 +42,16 @@ def sweep(
     all_variants: Annotated[
         bool, option(TO_MEASURE, "Measure every variant of the scenario.", "--all-variants")
     ] = False,
-    compile_: Compile = False,
-    mode: Mode = None,
-    device: Device = None,
-    quick: Quick = False,
-    timeout: Timeout = TIMEOUT_S,
-    output: Annotated[Path | None, directory_option("sweep")] = None,
-    html: Html = None,
-    json_: Annotated[bool, json_option("sweep")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    compile_: given.Compile = False,
+    mode: given.Mode = None,
+    device: given.Device = None,
+    quick: given.Quick = False,
+    timeout: given.Timeout = given.TIMEOUT_S,
+    output: Annotated[Path | None, given.directory_option("sweep")] = None,
+    html: given.Html = None,
+    json_: Annotated[bool, given.json_option("sweep")] = False,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Time variants over sizes and fit time = overhead + n / rate."""
     from overhead_lens.studies.sweep.analysis import sweep_of
@@ -76,8 +62,8 @@ def sweep(
     if sys.platform == "win32":
         raise UsageError("sweep measures on Linux and macOS only; sweeps made there can be read here")
     target, variants = scenario_of(targets, all_variants=all_variants)
-    fixed, swept = split(assignments(param or [], device))
-    options = compile_options(compile_=compile_, mode=mode)
+    fixed, swept = split(given.assignments(param or [], device))
+    options = given.compile_options(compile_=compile_, mode=mode)
     request = SweepRequest(
         target=target,
         variants=variants,
