@@ -1,4 +1,4 @@
-"""What torch.compile is told, or that it is left out."""
+"""Changes of how torch.compile is called, and the call without it."""
 
 from __future__ import annotations
 
