@@ -9,11 +9,7 @@ EXIT_INTERRUPTED = 130
 
 
 class OverheadLensError(Exception):
-    """An error whose message is one line that says what to do.
-
-    Attributes:
-        exit_code: What the process exits with when this error ends it.
-    """
+    """An error whose message is one line that says what to do."""
 
     exit_code = EXIT_USAGE
 

@@ -42,12 +42,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Arguments of one call.
-
-    Attributes:
-        by_position: Values.
-        by_name: Keyword to value.
-    """
+    """Arguments of one call."""
 
     by_position: tuple[Any, ...] = ()
     by_name: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +65,6 @@ class Scenario:
     Attributes:
         name: Short identifier; also the stem of its file when built in.
         summary: One line that says what is measured.
-        source: Where the workload comes from.
         params: Frozen dataclass type whose fields all have defaults.
         inputs: ``inputs(params) -> tuple``: the arguments of one call; ``Arguments`` where some are passed by name. Random seeds
             are set before it.

@@ -13,8 +13,6 @@ class StackFrame:
         function: Python function (qualified where the sampler knows it) or native symbol; an unresolved native
             address is the empty string, so that address layout does not tell runs apart.
         location: Python file as the sampler prints it, or the native module (``libc.so.6``); empty if there is none.
-        line: Source line, 0 where not known.
-        native: Whether this is a native frame.
     """
 
     function: str

@@ -66,7 +66,6 @@ def compare_captures(
     """The difference of two stored captures.
 
     Args:
-        base, new: Their directories.
         margin_share: Differences within this share of the base's wall time are none.
         force: Compare captures of different machines, versions or sizes.
 

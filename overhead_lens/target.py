@@ -33,7 +33,6 @@ class Target:
     """A variant or a function in a Python file, or a function of an importable module.
 
     Attributes:
-        text: As the user named it.
         file: The Python file; None for a module.
         module: Dotted name of the module; empty for a file.
         name: Variant or function, of a class or object too (``Class.method``); None for the default variant.

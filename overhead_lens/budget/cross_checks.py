@@ -36,8 +36,6 @@ def cross_checks(
 
     Args:
         backend_match_ns: Sampled time of the backend match, ns per call.
-        traced: The trace's budget.
-        ablation: Timed blocks of the ladder's rungs that the checks need.
     """
     by_name = {category.category: category for category in host}
     if not any(category.evidence == "samples" for category in host):

@@ -29,9 +29,7 @@ def device_share(
     """The busiest device's share of the call, and warnings; None for a trace without device work.
 
     Args:
-        events: Event frame of a recording of the measured loop.
         wall_ns: Bare wall time of one call.
-        kind: Kind of the device: ``cuda``.
     """
     analyzer = Analyzer(Trace("", events, len(events), 0, 0), classifier)
     loop = events[events["name"] == LOOP_EVENT].head(1)

@@ -23,15 +23,9 @@ class Evidence:
     """The recordings of one call by all instruments; None for an instrument that did not run.
 
     Attributes:
-        name: The capture's name in the budget.
-        meta: What was measured, how and where.
-        clock: Block timings.
         samples: Sampled stacks; without any the trace decides.
-        trace: torch.profiler's events.
-        calibration: Their cost.
         ablation: Timed blocks of the rungs that the cross-checks need.
         page_faults: The thread's own time per page fault.
-        peaks: The machine's peaks.
     """
 
     name: str

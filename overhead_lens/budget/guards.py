@@ -53,9 +53,7 @@ def guard_costs(
     """Guards, costliest first.
 
     Args:
-        stacks: Cut to the measured loop; none without samples.
         verdicts: The stacks' attributions, in the same order.
-        recorded: Guards as the worker listed and timed them.
         ns_per_sample: Time of one sample, in ns per call.
     """
     samples: Counter[str] = Counter()
@@ -134,7 +132,6 @@ def guard_groups(recorded: Guards, guards: Sequence[Guard]) -> tuple[GuardGroup,
     """Groups, one way of putting together after the other, each by time.
 
     Args:
-        recorded: As the worker listed them.
         guards: The same with their sampled times, which are equal for all of one kind.
     """
     if not recorded.guards:

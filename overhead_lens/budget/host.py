@@ -18,7 +18,6 @@ def replicates(wall: Estimate, shares: Shares, faults: Estimate) -> Floats:
     """Bootstrap replicates of every category, float64, shape ``(REPLICATES, categories)``, ns per call.
 
     Args:
-        wall: Wall time of the call.
         shares: As sampled, page faults in ``kernel``; the result has them in ``allocation``.
         faults: Time of page faults, ns per call.
     """
@@ -35,7 +34,6 @@ def host_categories(wall_ns: int, shares: Shares, drawn: Floats) -> tuple[HostCa
 
     Args:
         wall_ns: Wall time of one call.
-        shares: With page faults in ``allocation``.
         drawn: Bootstrap replicates (``replicates``).
     """
     rounded = round_to_sum([shares.share(name) * wall_ns for name in HOST_CATEGORIES], wall_ns)

@@ -104,7 +104,6 @@ class Guard:
         sampled_ns: Time in the call by samples; the rows sum to the guard category. None without samples.
         warm_ns: Median time of a check with warm caches; the rows sum to the guard tree's. None where not timed.
         cold_ns: Median time of a check after the caches were flushed.
-        cause: The source line that needs it.
     """
 
     guard: str
@@ -191,8 +190,6 @@ class DeviceShare:
     """The device's partition of one unprofiled call into busy and idle time.
 
     Attributes:
-        device: The device's number.
-        kind: ``cuda``.
         events_per_call: Kernels and copies.
         busy_ns: Union of the device's events.
         idle_ns: Bare wall time less busy time.

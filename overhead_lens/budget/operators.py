@@ -41,11 +41,9 @@ def operator_tree(
     """The tree of all stacks, scaled to ``wall_ns``.
 
     Args:
-        stacks: Cut to the measured loop.
         verdicts: The stacks' attributions, in the same order.
         wall_ns: Time of one call.
         known_names: Operator names in the capture's trace (``aten::add``), which tell name from overload.
-        root: Name of the measured call.
         fault_share: Share of the kernel's time that page faults took; it counts as allocation in every node.
     """
     top = _Node()

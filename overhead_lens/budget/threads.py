@@ -38,7 +38,6 @@ class ThreadBudget:
 
     Attributes:
         name: As its program calls it; empty if it has no name.
-        thread, process: Their numbers.
         wall_ns: How long it was watched.
         busy_share: Share of that time in which it was there and did not wait.
         seen_share: Share of the looks that found it; below 1 it had not begun, or was over, for the rest.
@@ -75,7 +74,6 @@ def thread_budgets(
         threads: At least one, each with at least one stack.
         pid: The watched process; other processes are its children.
         wall_ns: How long they were watched.
-        classifier: Rules; fitted to these stacks here.
     """
     pieces = iter(completed([block for thread in threads for block in in_blocks(thread.blocks)]))
     stacks = [[next(pieces) for _ in in_blocks(thread.blocks)] for thread in threads]

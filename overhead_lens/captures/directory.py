@@ -30,9 +30,6 @@ class Kind(Generic[Meta]):
     """A kind of stored directory.
 
     Attributes:
-        noun: Its name in messages.
-        schema: Schema of its ``meta.json``.
-        meta: Type of its ``meta.json``.
         upgrades: Conversions from earlier schemas.
     """
 

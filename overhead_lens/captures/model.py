@@ -18,10 +18,8 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """Provenance of a recording.
 
     Attributes:
-        version: Version of this package.
         environment: The machine, the interpreter and their versions, by name.
         started: ISO 8601 with its offset.
-        seconds: Duration of the recording.
     """
 
     version: str = ""
@@ -35,13 +33,11 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
     """``meta.json`` of the capture of one call.
 
     Attributes:
-        summary: The scenario's one-line description.
         work: The work of one call; None if the scenario does not say.
         units: Units of work of one call; 1 where the scenario does not say.
         compile_options: Keyword arguments of torch.compile; None for an eager call.
         target, inputs: The subject and the source of its arguments as the user named them.
         assigned: Assigned parameters, name to text; None in a capture that does not say.
-        effort: Fields of ``Effort``.
         instruments: Entries of the instruments, by name.
         warnings: Warnings of the recorder.
         recorded_with: Identity of a recording in turns; None for a capture recorded alone.

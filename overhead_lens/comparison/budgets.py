@@ -38,7 +38,6 @@ class Aligned:
 
     Attributes:
         base, new: Breakdowns, rescaled so that ``new`` less ``base`` is the estimated difference.
-        wall: Difference of the wall time.
         host: Differences of the categories, in the taxonomy's order; the estimates sum to the wall's.
         drift: Relative slowdown of the reference loop in the new capture; 0 for captures recorded in turns.
         rare_ns: Part of the wall's difference that comes from few slow pieces of blocks; 0 if it does not count.

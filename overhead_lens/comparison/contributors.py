@@ -22,7 +22,6 @@ def contributors(
 
     Args:
         walls_ns: Wall times at which they are compared.
-        shifts: Differences of single frames.
     """
     old, recent = (_times(category, budget, wall_ns) for budget, wall_ns in zip((base, new), walls_ns, strict=True))
     rows = []

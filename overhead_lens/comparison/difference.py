@@ -131,7 +131,6 @@ def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MA
 
     Args:
         base, new: What the captures say.
-        machine: What of the environment must be the same.
     """
     return mismatches(_context(base, machine), _context(new, machine))
 

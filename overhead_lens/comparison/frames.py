@@ -34,7 +34,6 @@ class FrameShift:
 
     Attributes:
         error_ns: Standard error, from counts.
-        p_value: Two-sided, of no difference.
         clear: Whether it is significant among all frames.
     """
 

@@ -47,12 +47,7 @@ _Row = Mapping[str, Any]
 
 
 def event_costs(rows: Iterable[_Row], flags: str) -> dict[str, EventCost]:
-    """Cost per class under one set of flags; classes without rows are missing.
-
-    Args:
-        rows: As ``correction/worker.py`` makes them, each with its ``process``.
-        flags: Name of the set of flags.
-    """
+    """Cost per class under one set of flags; classes without rows are missing."""
     by_process: defaultdict[int, list[_Row]] = defaultdict(list)
     for row in rows:
         if row["flags"] == flags:

@@ -61,10 +61,6 @@ def costs_here(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
 
     On one thread: some calls would start two, and where those share a core, each call waits some ms for its scheduler.
 
-    Args:
-        flags: Keys of ``FLAGS``.
-        compiled: Whether to time a compiled call too, which needs a C++ compiler.
-
     Returns:
         ``rows``: ``flags``, ``kind`` (``operator``, ``short_operator``, ``backward``, ``varied``, ``annotation``,
         ``fast_annotation``, ``compiled``, ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call),

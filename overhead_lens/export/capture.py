@@ -60,7 +60,6 @@ class _Loop:
     """A traced loop with the time window of one call, or of all calls if they cannot be separated.
 
     Attributes:
-        events: Of the whole trace.
         calls: How many calls the time is of.
     """
 

@@ -27,7 +27,6 @@ def write_chrome(path: Path, budget: Lane, evidence: LaneEvents | None = None) -
     """Write a JSON trace of the budget, and of the events with their arrows; compressed for a name in ``.gz``.
 
     Args:
-        path: Replaced when the trace is complete.
         budget: Stands first, as a process of its own.
 
     Raises:

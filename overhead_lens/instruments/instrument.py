@@ -49,7 +49,6 @@ class Instrument(Protocol):
 
     Attributes:
         name: Its key in ``meta.json``.
-        when: The process in which it measures.
     """
 
     name: ClassVar[str]

@@ -70,12 +70,7 @@ class Placement:
         return None if self._placed is None else self._placed["core"]
 
     def place(self, thread: int, sampler: int) -> bool:
-        """Place the threads, the sampler's process and this one; whether that could be done.
-
-        Args:
-            thread: The sampled thread, as the operating system knows it.
-            sampler: The sampler's process.
-        """
+        """Place the threads, the sampler's process and this one; whether that could be done."""
         self._thread = thread
         self.reason, free = self._why_not()
         if self.reason or len(free) < _FEWEST_CORES:

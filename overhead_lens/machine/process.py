@@ -87,10 +87,6 @@ class Worker(Process):
     """A fresh process in a process group of its own.
 
     Args:
-        name: Used in messages.
-        log: File for the process's output.
-        timeout_s: Limit for one step; a worker that takes longer is ended.
-        python: Interpreter; it needs torch and the standard library.
         variables: Environment variables beside those of this process.
         launcher: Command line that the worker's own is appended to, as valgrind's.
 

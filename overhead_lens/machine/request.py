@@ -45,12 +45,8 @@ class Order:
     """A request for any recording.
 
     Attributes:
-        params: Parameter name to text.
         compile_options: Keyword arguments of torch.compile; None for eager.
         output: Directory the user named; None for a new one under ``parent``.
-        parent: Where new captures go.
-        timeout_s: Limit for one step of one worker.
-        command: Command line of the recording; by default this process's.
     """
 
     target: Target
@@ -74,7 +70,6 @@ class Remedies:
 
     Attributes:
         names: In the order in which they are applied.
-        file: The user's, with further ones.
         folder: Where a remedy keeps what all processes can share.
     """
 
@@ -95,8 +90,6 @@ class Request(Order):
     Attributes:
         instructions: Whether instructions are counted too.
         counted_calls: Calls whose instructions are counted; None for as many as their time allows.
-        python: Interpreter of the workers.
-        variables: Environment variables of the workers.
         remedies: What the call is changed by; None for the call as it is.
         displaced_bytes: Memory that is read before every call, 0 for a hot loop; None if caches are not part of the request.
     """

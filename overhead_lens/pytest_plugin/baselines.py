@@ -33,9 +33,7 @@ def place_of(file: Path, test: str, call: int, *, counts: bool) -> Path:
     """The directory of a baseline on this machine.
 
     Args:
-        file: The test's file.
         test: The test in its file: ``TestAdd::test_add[10]``.
-        call: Number of the call in the test, from 1.
         counts: Whether it holds instructions only.
     """
     name = _safe(test.replace("::", "."))

@@ -47,8 +47,6 @@ class Overhead:
     """Measures the calls of one test.
 
     Args:
-        limits: What its calls may take more than their baselines.
-        update: Whether baselines are recorded again.
         folders: Makes the folders of new captures.
     """
 
@@ -60,12 +58,7 @@ class Overhead:
         self._calls = 0
 
     def __call__(self, function: Callable[..., Any], /, *args: Any, compile: bool = False, **kwargs: Any) -> None:
-        """Measure ``function(*args, **kwargs)`` and compare it with its baseline.
-
-        Args:
-            compile: Measure ``torch.compile`` of it.
-            kwargs: Its arguments by name.
-        """
+        """Measure ``function(*args, **kwargs)`` and compare it with its baseline."""
         __tracebackhide__ = True
         self._calls += 1
         try:
@@ -129,7 +122,6 @@ def record_call(
     """Record a capture of a call, or its instructions where nothing else is limited; returns its directory.
 
     Args:
-        limits: What will be compared.
         calls: Whose instructions the baseline counted; None without one.
     """
     with progress(quiet=True) as silent:

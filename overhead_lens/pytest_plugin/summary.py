@@ -24,7 +24,6 @@ class SummaryRow:
         state: ``recorded``, ``updated``, what became of the limits, or the verdict where there are none.
         base, new: ns or instructions per call; empty if they were not measured.
         difference, interval: Of the call; the interval is empty for instructions.
-        place: Directory of the baseline.
     """
 
     test: str

@@ -56,7 +56,6 @@ class Edge:
     Attributes:
         caller: Index into the graph's functions.
         callee: Index into the graph's functions.
-        call_count: Number of calls.
         inclusive_count: Instructions of the callee and of everything below it in these calls.
     """
 
@@ -74,7 +73,6 @@ class CallGraph:
         functions: In order of appearance.
         self_counts: Instructions of each function itself, one entry per function.
         edges: One per pair of caller and callee, in order of appearance.
-        issues: Lines that could not be read, by reason.
     """
 
     functions: tuple[Function, ...]

@@ -40,11 +40,7 @@ _LOOKS_FOR_CORES = 5
 
 
 class Watch(Protocol):
-    """Looks at a recording while it grows.
-
-    Attributes:
-        most: Timed processes at most.
-    """
+    """Looks at a recording while it grows."""
 
     most: int
 
@@ -68,7 +64,6 @@ def record(
     """Record one capture; returns its directory.
 
     Args:
-        listener: Is told the progress.
         watch: Sees it grow. ``EndedEarly`` then ends the recording with the processes that have measured, if there is one.
         instruments: What makes those that measure; the clock is always one.
 

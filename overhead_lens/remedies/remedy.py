@@ -100,11 +100,8 @@ class Remedy:
     """A way to make a call faster.
 
     Attributes:
-        name: Stable identifier.
-        how: The line of code that does it.
         safety: ``safe``; ``changes_semantics``: more than the time may change; ``unsafe``: PyTorch says that it may be wrong.
         shrinks: Categories that it can make smaller.
-        source: The documentation that justifies it.
         apply: Returns the changed call; raises ``NotApplicableError``.
         group: Remedies of one group exclude each other; empty for one that goes with all others.
         variables: Environment variables that do it; such a remedy needs a process of its own.

@@ -178,8 +178,6 @@ class Card:
 
     Attributes:
         title: What was found and what it saves, in a sentence.
-        evidence: What that rests on, in paragraphs.
-        remedy: What to try.
     """
 
     title: str

@@ -26,10 +26,8 @@ class Watch:
     """A request to a sampler.
 
     Attributes:
-        rate_hz: Stacks a second, of every thread.
         duration_s: It ends by itself after stacks for this many seconds; None: only when it is stopped.
         output: A file of the sampler's own while it runs, removed afterwards.
-        subprocesses: Watch the children, too.
         native: Whether to record native frames.
         by_thread: Begin each stack with its thread, ``thread (TID): NAME``.
         bound: It ends when the thread that started it does, even by SIGKILL (Linux). Starting it then copies this process's page

@@ -34,7 +34,6 @@ def is_other_package(function: str, caller: str) -> bool:
     """Whether ``function`` is native code of a package that is neither the interpreter's nor torch's.
 
     Args:
-        function: Name of its event.
         caller: Name of the event around it.
     """
     if method := _METHOD.match(function):

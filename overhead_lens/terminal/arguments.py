@@ -147,10 +147,6 @@ def parse_share(option: str, text: str, least: float = 0.0, most: float = 1.0, b
     """Read ``3%`` as the share 0.03.
 
     Args:
-        option: Where it was given.
-        text: A number and a percent sign, ``+`` in front allowed.
-        least: The smallest share.
-        most: The largest share.
         bare: What a number without a percent sign is multiplied by, as older versions did.
 
     Raises:

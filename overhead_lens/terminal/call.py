@@ -32,10 +32,7 @@ class CallOptions:
     """How a target is called.
 
     Attributes:
-        inputs: What makes a function's arguments.
         compiles: Whether torch.compile is applied.
-        mode: torch.compile's.
-        params: Parameter name to text.
     """
 
     inputs: str | None = None

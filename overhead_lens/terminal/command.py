@@ -81,9 +81,7 @@ def refuse(context: typer.Context, reason: str, *names: str) -> None:
     """Refuse options that would be ignored.
 
     Args:
-        context: Of the command.
         reason: Why they have no effect, as the rest of a sentence.
-        names: Parameters of the command.
 
     Raises:
         UsageError: One of them is on the command line.

@@ -59,7 +59,6 @@ def progress(*, quiet: bool, begins: str = "") -> Iterator[Screen]:
     """A listener that draws a bar while the block runs.
 
     Args:
-        quiet: Print nothing.
         begins: What is printed at once, also where stderr is a file or a pipe.
     """
     if begins and not quiet:

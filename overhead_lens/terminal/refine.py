@@ -37,7 +37,6 @@ class Refining:
     """Shows the budget of what there is after each timed process, and says when its intervals are narrow enough.
 
     Attributes:
-        most: Timed processes at most.
         until_share: The half-width of intervals that is enough; None to measure in all processes.
     """
 

@@ -60,7 +60,6 @@ def analyze_trace(
     """Everything ``overhead-lens analyze`` says of one trace; with its critical path if requested.
 
     Args:
-        critical_path: Whether to compute the critical path.
         is_rank: Whether it is one of several traces, whose ranks may have a critical path together.
     """
     return Analyzer(trace, classifier, critical_path=critical_path, is_rank=is_rank).analysis()

@@ -18,7 +18,6 @@ class ThreadBudget:
     """One host thread over a window.
 
     Attributes:
-        pid, tid: As the file names them.
         name: The thread's name; empty if the file gives none.
         covered_ns: Time covered by its events.
         host: Every host category in the taxonomy's order; sums to the window exactly.
@@ -109,7 +108,6 @@ class TraceStep:
     """One ``ProfilerStep#N`` window.
 
     Attributes:
-        step: N.
         host: Budget of the thread that is the busiest of the whole window.
     """
 

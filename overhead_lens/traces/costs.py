@@ -43,7 +43,6 @@ def kernel_estimate(
     """Per host event the part of its self time that is estimated to be a kernel on the host.
 
     Args:
-        splittable: Bool per event of each thread: ``host_budget.computing``.
         floor_ns: What dispatching one operator takes; None for no estimate.
     """
     kernel_ns = np.zeros(len(host.rows), dtype=np.int64)

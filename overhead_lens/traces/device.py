@@ -67,13 +67,9 @@ class DeviceTimeline:
     """One device of a trace.
 
     Args:
-        linked: All device events with their launches.
-        device: Number of the device.
         threads: Pieces of every host thread by (pid, tid); the busiest first.
-        window: Of the whole trace (start, end).
 
     Attributes:
-        number: Number of the device.
         linked: Its events with their launches, in order of start.
         start_ns: int64: their starts.
         span: Start of its first and end of its last event.

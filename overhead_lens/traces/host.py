@@ -160,11 +160,6 @@ def _taken(values: Ints, places: Ints) -> Ints:
 class ThreadTimeline:
     """One host thread: who owns each instant of the window.
 
-    Args:
-        host: All host events.
-        number: The thread's, in ``host.threads``.
-        window: Of the whole trace.
-
     Attributes:
         events: int64: the thread's events, as positions in ``host``; arrays per event are of this length.
         attribution: int64 per event: number in ``host.attributions``, scopes considered.

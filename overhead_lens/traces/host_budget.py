@@ -213,7 +213,6 @@ def host_budget(
     """Every host category over ``window`` (start, end in ns, inside the trace's); they sum to it exactly.
 
     Args:
-        splittable: Bool per event of the thread: ``computing``.
         floor_ns: What dispatching one operator takes; None for no estimate.
     """
     # The pieces are consecutive: one ends where the next begins.

@@ -37,7 +37,6 @@ class OverTime:
 
     Attributes:
         edges_ns: Where they begin, and where the last one ends.
-        lanes: The busiest thread, then every device.
     """
 
     edges_ns: tuple[int, ...]

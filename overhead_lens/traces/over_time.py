@@ -34,9 +34,7 @@ def over_time(
 
     Args:
         thread: The busiest; None where no host event was recorded.
-        computing: ``host_budget.computing`` of that thread.
         floor_ns: What dispatching one operator takes; None for no estimate.
-        devices: By number.
     """
     count = max(1, min(MOST_BUCKETS, window.wall_ns))
     # Python integers: a multiple of a long window may exceed int64.
@@ -50,8 +48,6 @@ def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: I
 
     Args:
         start_ns: Of pieces that ascend and do not overlap.
-        group: Number per piece.
-        group_count: How many groups there are.
         edges: int64, ascending.
     """
     begun = np.searchsorted(start_ns, edges, "left")

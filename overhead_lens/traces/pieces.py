@@ -32,7 +32,6 @@ class TracePieces:
         allocations: ``traces.memory.analysis.ALLOCATION_COLUMNS``: every block; -1 for a time beyond the recording.
         module_calls: ``MODULE_CALLS``: every call of a module, and every node of a backward pass that belongs to one; ``node``
             is its place in the tree of the analysis.
-        tracks: Every counter.
         repetitions: ``REPETITIONS``: every place of each sequence; ``sequence`` is its number in ``TraceAnalysis.sequences``.
         critical_path: ``traces.critical_path.model.PART_COLUMNS``: the parts of every path; empty if it was not asked for.
     """

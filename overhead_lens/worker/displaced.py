@@ -34,7 +34,6 @@ class DisplacedWorkload(Workload):
     """A workload that displaces the caches before every call.
 
     Attributes:
-        displace: Reads memory.
         displacing_ns: The time of one read.
     """
 

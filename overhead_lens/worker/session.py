@@ -47,7 +47,6 @@ class Session:
     """The state of one measuring process.
 
     Attributes:
-        requests: One per line.
         announce: Sends a reply while an operation goes on.
         call_ns: Expected time of a call; 0 before the warm-up.
         kept: What operations leave for later ones, by their own keys.

@@ -91,8 +91,6 @@ def load(target: Target, assignments: Mapping[str, str], compile_options: Mappin
     """Load a scenario or function, make its inputs, and check the uncompiled variant's result.
 
     Args:
-        target: A scenario or function.
-        assignments: Parameter name to text.
         compile_options: Keyword arguments of torch.compile, None to measure eagerly.
 
     Raises:

@@ -16,9 +16,6 @@ class Identities:
     A number of the trace is kept where it can be: viewers want positive int32 and take 0 for the idle task, and a thread
     number must not be used by another process's thread nor be another process's number (a process's own number is its
     main thread). Traces also have text there, or the number of a device. Whatever does not fit gets a stand-in.
-
-    Args:
-        threads: All threads that will be looked up.
     """
 
     def __init__(self, threads: Iterable[ThreadKey]) -> None:

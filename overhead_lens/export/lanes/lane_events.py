@@ -24,7 +24,6 @@ class LaneEvents:
             ``category``, ``tid`` and optionally ``pid`` (of the first event of that ``tid`` where absent).
         separates_python: Whether Python frames have a lane of their own, or one with the operators that they call.
         process_name: What the processes of ``events`` are called.
-        thread_names: What their threads, (process, thread), are called.
     """
 
     events: pd.DataFrame | None = None

@@ -13,11 +13,7 @@ BYTES = "bytes"
 
 
 def memory_sections(memory: pd.DataFrame) -> Iterator[Section]:
-    """A section for each device: live bytes, and below them what the allocator held.
-
-    Args:
-        memory: As in ``TracePieces``.
-    """
+    """A section for each device: live bytes, and below them what the allocator held."""
     for device, mine in memory.groupby("device", sort=False):
         name = readable(str(device))
         live = _counter(f"{name} live bytes", mine, "live_bytes", "Memory that was allocated and not yet released.")

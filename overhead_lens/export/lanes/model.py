@@ -68,11 +68,9 @@ class Lane:
     """Slices of one kind of one thread, or of no thread.
 
     Attributes:
-        name: What the lane shows, ``Operators``.
         slices: Ordered by start, longer first; read once.
         thread: The thread it belongs to; None for one that stands on its own.
         group: Heading over lanes without a thread.
-        description: Help text.
     """
 
     name: str

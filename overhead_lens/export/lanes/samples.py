@@ -39,7 +39,6 @@ def placed_stacks(
 
     Args:
         stacks: Of the calls, steps or thread that the budget is of.
-        host: Their budget.
         start_ns: Where the budget begins.
         shown: The part of a stack that is drawn; the whole stack is classified.
     """

@@ -19,11 +19,7 @@ _BATCH_PACKETS = 2048
 
 
 class PacketSink:
-    """Writes packets to a file, in the order in which they were added.
-
-    Args:
-        file: Open for writing; stays open.
-    """
+    """Writes packets to a file, in the order in which they were added."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -42,11 +38,7 @@ class PacketSink:
 
 
 class PacketSequence:
-    """Packets that share one table of interned strings.
-
-    Args:
-        number: Distinct among the sequences of a trace, positive.
-    """
+    """Packets that share one table of interned strings."""
 
     def __init__(self, sink: PacketSink, number: int) -> None:
         self._sink = sink

@@ -37,7 +37,6 @@ class Picture:
     Attributes:
         sections: On top, in this order.
         flamegraphs: One a thread, each thread once.
-        thread_names: What threads of lanes are called that have no flamegraph.
         view: Start and end of what is seen first; its length is positive.
     """
 

@@ -45,8 +45,6 @@ def flamegraphs(
 
     Args:
         main: The thread that the budget is of.
-        stacks: Of all threads.
-        names: Of all threads.
     """
     drawn = []
     for thread, placed in stacks.items():

@@ -68,7 +68,6 @@ def launcher_documents(trace: Path, title: str, ui: str) -> Mapping[str, Documen
     """The page that opens the UI at address ``ui``, and the trace.
 
     Args:
-        title: What it is called, here and there.
         ui: With what the UI shall do (``picture_address``).
     """
     nonce = secrets.token_urlsafe(16)

@@ -45,7 +45,6 @@ def serve(documents: Mapping[str, Document], *, timeout_s: float, on_ready: Call
 
     Args:
         documents: By their path.
-        timeout_s: Give up if no page has asked for this many seconds.
         on_ready: Is called once with the address that stands before the paths.
     """
     with _Server(documents) as server:

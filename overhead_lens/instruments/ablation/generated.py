@@ -39,12 +39,7 @@ _PARTITIONS = "self.partitions["
 
 @dataclass(frozen=True, slots=True)
 class GraphCall:
-    """One call of a generated module during one call of the workload.
-
-    Attributes:
-        call: The module's ``call``, which empties the list it is given.
-        args: The content of that list.
-    """
+    """One call of a generated module during one call of the workload."""
 
     call: Callable[[list[Any]], Any]
     args: tuple[Any, ...]

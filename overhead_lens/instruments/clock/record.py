@@ -36,7 +36,6 @@ class Clock:
     """Timed blocks of all processes.
 
     Attributes:
-        rows: One per block, with its ``process``.
         use_threads: By process, whether its calls run on several threads.
         block_ns, piece_ns: About how long a block is, and a piece of one if it is timed in pieces.
     """

@@ -13,13 +13,9 @@ class Leaf(Struct, frozen=True):
     """A leaf guard.
 
     Attributes:
-        type: Class name.
-        text: Its code.
-        cause: The line that needed it.
         owner: ``inbuilt`` where it looks at a module of torch.nn or a part of one, ``own`` at another module; else empty.
         warm_ns: Time of a check in a loop, one value per repetition; None with ``reason``.
         cold_ns: Median time of a check after a flush of the caches; None where time was up.
-        reason: Why it was not timed.
     """
 
     type: str

@@ -61,9 +61,7 @@ def count_instructions(
     """Count the instructions of the measured loop and write callgrind's output into ``folder``.
 
     Args:
-        load: Arguments of the worker's ``load``.
         calls: In the window; counts compare only with those of as many calls.
-        timeout_s: Limit for one step under valgrind.
         variables: Environment variables of the worker, beside those that are fixed.
     """
     rounds = next((rounds for _, least, rounds in _EFFORT if calls >= least), 1)

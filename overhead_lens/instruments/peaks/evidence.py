@@ -58,7 +58,6 @@ class Peaks(Struct, frozen=True):
         levels_from: ``sysfs``, or ``assumed`` where the machine does not say.
         flops_per_s: float32 matrix-matrix product.
         device: None without a GPU in use; ``device_reason`` says why.
-        seconds: Time that measuring took.
     """
 
     copy: Annotated[list[Level], Meta(min_length=1)]

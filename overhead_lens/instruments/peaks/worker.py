@@ -49,7 +49,6 @@ class Cache:
     """One level of data cache.
 
     Attributes:
-        name: ``L1``.
         sharers: Logical processors that share one instance.
     """
 

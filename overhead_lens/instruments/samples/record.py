@@ -117,9 +117,6 @@ class SampleStacks:
         """Attach the sampler to a process, until ``stack`` ends; None after a refusal.
 
         Args:
-            folder: For the sampler's own file.
-            worker: Warmed up.
-            count: Stacks wanted.
             core: Core of process and sampler meanwhile; None for the sampler's choice.
             threads: Whether the call runs on several threads.
         """

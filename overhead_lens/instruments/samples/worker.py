@@ -39,7 +39,6 @@ def settle(workload: Workload, count: int, call_ns: float) -> None:
         | torch's libraries | catching up | chunk | chunk | chunk | measured ...
 
     Args:
-        count: Calls of a chunk.
         call_ns: Expected time of a call.
     """
     started_ns = time.perf_counter_ns()

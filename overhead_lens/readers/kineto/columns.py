@@ -53,7 +53,6 @@ class Contents:
         columns: Rows of the events and thread names.
         event_count: Entries of ``traceEvents``.
         raw_bytes: Size of the decompressed text.
-        issues: Entries dropped or repaired, by reason.
         metadata: Values beside ``traceEvents``.
         arguments: Makes what decodes ``args`` of rows of a frame, from the row of the columns per row of the frame.
     """

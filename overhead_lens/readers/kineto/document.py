@@ -100,7 +100,6 @@ class _Reading:
 
     Attributes:
         arguments: JSON text of ``args`` per row.
-        issues: Entries dropped or repaired, by reason.
     """
 
     def __init__(self, entries: Sequence[_Event]) -> None:

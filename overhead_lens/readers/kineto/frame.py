@@ -33,12 +33,10 @@ class Framed:
     """The event frame, and what was read beside it.
 
     Attributes:
-        events: The frame; the earliest event starts at 0.
         memory: Allocations and releases, on the same axis.
         counters: Values of counters, on the same axis.
         work: What device work says of itself.
         earliest_ns: That start as the file has it; 0 without events.
-        thread_names: (pid, tid) to name.
         rows: int64, shape ``(len(events),)``: row of the columns per row of the frame.
         damaged_count: Device events dropped because their device or stream cannot be read.
     """

@@ -77,16 +77,11 @@ class Trace:
     """One file that torch.profiler exported, or a memory snapshot.
 
     Attributes:
-        events: The event frame.
         memory: The memory frame; of a snapshot with a column ``stack``, a place in ``stacks`` or -1.
-        counters: The counter frame.
-        work: The work frame.
         stacks: Distinct stacks, the innermost frame first, of a snapshot; None of a trace.
         event_count: Entries of ``traceEvents``, of all phases.
         raw_bytes: Size of the decompressed JSON text.
         origin_ns: Time of ``start_ns`` 0 by the file's clock, plus ``baseTimeNanoseconds`` if the file has it.
-        issues: Events that the reader dropped or repaired, by reason; no zeros.
-        thread_names: (pid, tid) to the thread's name.
         metadata: Values beside ``traceEvents``, as parsed.
         arguments: Decodes ``args`` of the given rows of the frame (shapes, stacks, group names).
     """

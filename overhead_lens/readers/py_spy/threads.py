@@ -29,7 +29,6 @@ class SampledThread:
 
     Attributes:
         name: As its program calls it, ``MainThread``; empty if it has none.
-        thread, process: Their numbers.
         command: Command line of its process; empty where children are not watched.
         blocks: Stacks without the frames that name process and thread, in blocks of consecutive ones; a single block where the
             order is not known.

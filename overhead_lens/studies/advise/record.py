@@ -88,9 +88,6 @@ def record_advice(request: Request, file: Path | None, classifier: Classifier, l
 
     Args:
         request: The call; its effort is that of the capture of the call as it is, and its processes those of the screening.
-        file: The user's remedies.
-        classifier: Rules by which the categories are known.
-        listener: Is told the progress.
 
     Raises:
         UsageError: The target, a parameter, the file or the output place is wrong.

@@ -66,7 +66,6 @@ def make_process(
     """The budget of a watch.
 
     Args:
-        meta: The watch's metadata.
         threads: At least one.
         capture: Its directory; empty where it was not stored.
     """

@@ -38,7 +38,6 @@ class AttachRequest:
     Attributes:
         rate_hz: Stacks a second of each thread; None for ``default_rate_hz``.
         output: Directory the user named; None for a new one under ``parent``.
-        command: Command line of the recording.
     """
 
     pid: int

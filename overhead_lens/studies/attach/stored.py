@@ -20,8 +20,6 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
         process_command: The process's command line; ``command`` is that of the recording.
         python, torch: Its versions; None if there is none, or it is unknown.
         duration_ns: How long it was watched.
-        rate_hz: Stacks a second that were asked for.
-        subprocesses: Whether its children were watched, too.
         samples, errors: Stacks taken, and stacks that could not be read.
         before, during: Its CPU clock before it was watched, and meanwhile.
         unplaced: Why its threads were not placed while it was watched; empty if they were or need not be.

@@ -37,13 +37,10 @@ class Watched:
     """The outcome of a watch.
 
     Attributes:
-        rate_hz: Stacks a second that were asked for.
         duration_ns: From the first stack until it was stopped.
         thread: The busiest one that runs Python, on whose core it was sampled.
         alive: Threads that were there at the end.
-        before, during: The process's CPU clock.
         unplaced: Why its threads were not placed; empty if they were or need not be.
-        notes: What a reader must know.
     """
 
     process: OtherProcess

@@ -61,10 +61,6 @@ def by_time(
     """Hold a new capture against a baseline.
 
     Args:
-        meta: The baseline's metadata.
-        baseline: The baseline's directory.
-        path: The new capture's directory.
-        classifier: Rules for both captures.
         force: Compare captures of different calls or machines.
 
     Raises:

@@ -20,9 +20,7 @@ def request_of(
     """A request with the capture's call and effort; instructions are counted where the capture has them.
 
     Args:
-        target: The target in place of the capture's.
         output: Directory for the new capture; None for a new one below ``traces``.
-        timeout_s: Limit for one step of one worker.
         inputs: The source of arguments in place of the capture's.
 
     Raises:

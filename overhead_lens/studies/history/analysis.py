@@ -48,7 +48,6 @@ class Point:
     Attributes:
         about: Subject and compile options, as JSON text.
         environment: Machine, torch and Python, as JSON text.
-        started: Time of the recording.
         commit: The commit of the scenario's folder; None outside git.
         ns, ci95_ns: ns per call of each of ``SERIES``, and the intervals.
         reference_ns: Median time of the reference loop.

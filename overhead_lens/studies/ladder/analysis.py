@@ -61,8 +61,6 @@ class Rung:
     Attributes:
         ns: Median over processes; None if the rung could not be timed.
         step_ns: Paired difference to the rung it is compared with; None without one.
-        minor_faults: Page faults per call.
-        reason: Why it could not be timed.
     """
 
     name: str
@@ -149,7 +147,6 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
     """The ladder of stored blocks.
 
     Args:
-        meta: The ladder's metadata.
         rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
     """
     kept = undisturbed(rows, ("process", "rung"))

@@ -19,7 +19,6 @@ class LadderMeta(Recorded, frozen=True, kw_only=True):
     """``meta.json`` of a ladder.
 
     Attributes:
-        names: Requested rungs.
         reasons: Why a rung was not timed; None if it was.
         compile_options: Keyword arguments of torch.compile for every compiled rung.
     """

@@ -158,7 +158,6 @@ def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:
     """The sweep of stored blocks.
 
     Args:
-        meta: The sweep's metadata.
         rows: ``process``, ``variant``, ``point``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``.
     """
     labels = [_side(variant, point) for variant, point in zip(rows["variant"], rows["point"], strict=True)]

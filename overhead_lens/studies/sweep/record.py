@@ -60,7 +60,6 @@ class SweepRequest(Order):
 
     Attributes:
         variants: Variant names, None for the default one; None for all variants.
-        swept: Parameter name to values; every combination is measured.
     """
 
     variants: Sequence[str | None] | None

@@ -38,7 +38,6 @@ class SweepMeta(Recorded, frozen=True, kw_only=True):
     Attributes:
         subject: The scenario at its first point; without a variant where several are swept.
         points: In the order of ``point`` in the blocks.
-        swept: Parameter name to values.
         unsettled: Calls that had not settled after their warm-up.
     """
 

@@ -25,10 +25,7 @@ class SweepTimer:
     """Workloads of one scenario in this process: loaded and checked, then warmed up and timed.
 
     Args:
-        target: The scenario file, as JSON values; its variant is ignored.
         variants: Variant names, None for the default one; None for all variants.
-        points: Parameter name to text, by size.
-        swept: Names of the swept parameters.
         compile_options: Keyword arguments of torch.compile; None for eager calls.
 
     Raises:

@@ -30,7 +30,6 @@ def described_collectives(
     """Communication kernels in order of start, numbered within their name and process group.
 
     Args:
-        linked: Device events and their launches.
         compute: Union of the compute of each device.
         steps: Number, start and end of each step, in order.
     """

@@ -67,7 +67,6 @@ def size_in_elements(kind: str, received: int | None, sent: int | None, group_si
     """Elements of S.
 
     Args:
-        kind: One of ``KINDS``.
         received: Elements of the rank's output; None where unknown.
         group_size: None where unknown.
     """

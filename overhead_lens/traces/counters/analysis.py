@@ -33,11 +33,7 @@ class Counted:
 
 
 def counted(trace: Trace, linked: Linked, end_ns: int) -> Counted:
-    """Analyze the counters of a trace.
-
-    Args:
-        linked: Device events and their launches.
-    """
+    """Analyze the counters of a trace."""
     work = DeviceWork(trace, linked.rows)
     found = tracks(trace.counters, np.unique(work.device).tolist(), end_ns) if len(trace.counters) else []
     ranged, joined_by = ranges(trace, linked)

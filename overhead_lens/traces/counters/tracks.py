@@ -68,7 +68,6 @@ def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[
     """Every counter of a trace, in the order of the file.
 
     Args:
-        devices: Numbers of the devices.
         end_ns: Up to where a value that is written on change holds.
     """
     made = []

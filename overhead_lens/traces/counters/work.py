@@ -156,7 +156,6 @@ def graph_work(work: DeviceWork, launch: Ints) -> tuple[GraphWork, ...]:
     """Executable graphs by time, at most ``_MOST_GRAPHS``.
 
     Args:
-        work: Device events.
         launch: int64: row of the launch of each, -1 where it is not in the trace.
     """
     graph, node = work.column("graph"), work.column("graph_node")

@@ -344,7 +344,6 @@ class PathAnalysis:
     """The critical paths of a trace.
 
     Args:
-        window: The whole trace's.
         steps: Number and window of each step; those that overlap an earlier one are left out.
     """
 

@@ -110,7 +110,6 @@ def graph_of(trace: Trace, host: HostEvents, linked: Linked, threads: Threads) -
     """The graph of a trace.
 
     Args:
-        linked: Its device events with their launches.
         threads: What every thread did, the busiest first.
     """
     return _Builder(trace, host, linked, threads).graph()

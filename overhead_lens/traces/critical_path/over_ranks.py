@@ -56,7 +56,6 @@ def path_over_ranks(ranks: Sequence[RankPaths], matched: Matched) -> PathOverRan
 
     Args:
         ranks: In order.
-        matched: Their collectives by the same numbers.
     """
     ends = [_by_key(rank.chains.ends) for rank in ranks]
     taking_part = [number for number, own in enumerate(ends) if own]
@@ -236,10 +235,6 @@ class _Walk:
 
 class _Clocks:
     """Which rank ends a step last, by the collectives that ranks left together.
-
-    Args:
-        ranks: Those that have steps.
-        matched: Their collectives.
 
     Attributes:
         aligned: The largest set of ranks whose clocks can be aligned with each other.

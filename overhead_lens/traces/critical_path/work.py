@@ -22,11 +22,8 @@ class PathWork:
     """Device events by device, stream and start; int64 arrays of shape ``(n,)``.
 
     Attributes:
-        rows: In the event frame.
         start_ns, end_ns: When they ran.
-        device, stream: As the trace numbers them.
         group: Number of device and stream together.
-        name: Code of the frame's ``name``.
         kind: Number in ``traces.device.KINDS``.
         launch: Row of the launching call, -1 where it is not in the trace or contradicts the clock.
         is_graph: bool: launched as part of a graph.
@@ -96,7 +93,6 @@ class LaunchOrder:
     """Device events in the order in which they were launched, within groups.
 
     Args:
-        work: The device events.
         group: int64 per event: only events of one group are ordered.
     """
 

@@ -40,7 +40,6 @@ def analyze_here(
 
     Args:
         begun: Traces that are being read already.
-        critical_path: Whether to compute critical paths, which takes as long as the rest.
     """
     options = _options(paths, critical_path=critical_path)
     loaded, begun = _all_rules(rules), dict(begun or {})
@@ -56,8 +55,6 @@ def analyze_on(
     Args:
         scheduler: ``local`` for one worker process per core of this machine, or the address of a scheduler whose workers
             see the same files under the same paths.
-        rules: A file of rules; it is read here and sent along.
-        critical_path: Whether to compute critical paths.
 
     Raises:
         UsageError: dask.distributed is not installed, or the scheduler does not answer.

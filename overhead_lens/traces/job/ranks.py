@@ -88,7 +88,6 @@ class RanksAnalysis:
         spreads: Per quantity, widest first.
         straggler: What the straggler spends more time in than the median of the others, largest first; host categories but
             ``wait``, and device work but communication.
-        notes: What a reader must know.
         stragglers: Who blocks whom, step by step; None if no collective is in two traces.
         critical_path: The path over ranks; None if it was not asked for.
         findings: Who holds the job up: what the collectives would end sooner at most if that rank alone were faster.

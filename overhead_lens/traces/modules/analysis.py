@@ -61,7 +61,6 @@ def module_budgets(
     Args:
         threads: The busiest first.
         floor_ns: What dispatching one operator takes; None for no estimate.
-        linked: Its device events with their launches.
     """
     count = len(scopes.parents)
     # A row for each place and a last one for what is outside: categories and backward of the busiest thread, the same of the

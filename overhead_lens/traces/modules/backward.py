@@ -37,9 +37,7 @@ def forward_operators(host: HostEvents, sequence: Ints, nodes: Ints, arguments: 
     """The operator that made each node, as a position among the host events; -1 where none is known.
 
     Args:
-        host: All host events.
         sequence: int64 per host event.
-        arguments: Decodes ``args`` of rows of the event frame.
     """
     found = np.full(len(nodes), -1, dtype=np.int64)
     operators = _forward(host, sequence)

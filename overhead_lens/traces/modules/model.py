@@ -53,12 +53,9 @@ class ModuleNode:
     Attributes:
         parent: Place of its parent in the tree, before its own; None for a module that no other calls.
         name: Class and number of the instance: ``Linear_3``.
-        class_name: ``Linear``.
         number: 3; None if the trace numbers no instances.
         depth: Modules around it.
         calls: Of these, ``again`` in a backward pass (activation checkpointing).
-        own: While it is the innermost module.
-        total: With the modules below it.
     """
 
     parent: int | None

@@ -51,7 +51,6 @@ class Scopes:
         module: int64: place in the tree of what it belongs to; ``OUTSIDE`` for none.
         joined: bool: a node that is joined to its forward.
         parents: Parent of each place in the tree, ``OUTSIDE`` for none; parents come first.
-        names: What each place was called as.
         open_at: For each thread that has any: the scope that each instant of the window belongs to.
     """
 
@@ -75,10 +74,7 @@ def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple
     """The scopes of a trace; None if it names no module.
 
     Args:
-        host: All host events.
         sequence: int64: autograd's number per host event; -1 for none.
-        arguments: Decodes ``args`` of rows of the event frame.
-        window: Of the whole trace (start, end).
     """
     known_from, labels = _labels(host)
     if not labels:

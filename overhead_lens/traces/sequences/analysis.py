@@ -46,13 +46,11 @@ class Items:
     """What may repeat, lane after lane, each in order of start; int64 arrays of shape ``(n,)``.
 
     Attributes:
-        name: Number in ``names``.
         lane: Number in ``lanes``, ascending.
         call_ns: Time of the launching calls; -1 for an item that none belongs to.
         gap_ns: Time from the end of it and all before it in its lane to the start of the next.
         idle_ns: The part of it in which the whole device, or the thread, had nothing to do.
         idle_from: Idle time of the device before that; gaps of two streams in which it idles once overlap on this axis.
-        graph: 0 or 1: whether a graph launched it.
         thread, called_ns: Host thread as a number in ``HostEvents.threads`` and time of the call; -1 where unknown.
     """
 

@@ -31,7 +31,6 @@ class Repeat:
 
     Attributes:
         places: int64, ascending: where it begins; no two overlap.
-        length: How long it is.
     """
 
     places: Ints

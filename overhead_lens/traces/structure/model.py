@@ -108,7 +108,6 @@ class StructureDelta:
     """The difference.
 
     Attributes:
-        per_step: Whether counts and times were compared per step.
         changes: Every name of either side, largest absolute change of time first.
         swaps: Largest absolute change of time first.
         divided: The step of the busiest threads, then of devices that both sides have.
