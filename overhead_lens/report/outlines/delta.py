@@ -184,7 +184,7 @@ def _moved(delta: Delta | RunDelta) -> Section:
 
 def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
     sides = [stacks_of(side) for side in (delta.base, delta.new)]
-    if missing := [reason for _, reason in sides if reason]:
+    if missing := list(dict.fromkeys(reason for _, reason in sides if reason)):
         return [Notes(missing)]
     fitted = classifier.fitted(stack for stacks, _ in sides for stack in stacks)
     base, new = (tree_of(stacks, fitted, "the call") for stacks, _ in sides)

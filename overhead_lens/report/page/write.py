@@ -34,7 +34,7 @@ def document(title: str, answer: str, below: str, body: str, icicles: Sequence[I
         icicles: What its elements of icicles draw, by number.
     """
     script = _asset("page.js")
-    drawn = json.dumps([_drawn(icicle) for icicle in icicles], separators=(",", ":")).translate(_IN_SCRIPT)
+    drawn = json.dumps(_drawn(icicles), separators=(",", ":")).translate(_IN_SCRIPT)
     name = shown(title)
     return "\n".join(
         (
@@ -64,25 +64,28 @@ def _asset(name: str) -> str:
     return files("overhead_lens.report.page").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
-def _drawn(icicle: Icicle) -> list[object]:
-    return [_columns(tiles) for tiles in (icicle.tree, icicle.callers) if tiles is not None]
+def _drawn(icicles: Sequence[Icicle]) -> dict[str, object]:
+    """The trees of each icicle, with texts as places in a list, since the same names and rules stand at many frames."""
+    texts: dict[str, int] = {}
 
+    def place(text: str) -> int:
+        return texts.setdefault(cut(plain(text), _LONGEST_IN_ICICLE), len(texts))
 
-def _columns(tree: Tiles) -> dict[str, object]:
-    tiles = tree.tiles
-    return {
-        "fields": tree.fields,
-        "names": [_bounded(tile.text) for tile in tiles],
-        "parents": [tile.parent for tile in tiles],
-        "sizes": [tile.size for tile in tiles],
-        "inks": [[tile.ink, letters_on(tile.ink)] for tile in tiles],
-        "told": [[_bounded(text) for text in tile.told] for tile in tiles],
-        "framework": [at for at, tile in enumerate(tiles) if tile.is_framework],
-    }
+    def columns(tree: Tiles) -> dict[str, object]:
+        tiles = tree.tiles
+        return {
+            "fields": tree.fields,
+            "names": [place(tile.text) for tile in tiles],
+            "parents": [tile.parent for tile in tiles],
+            "sizes": [tile.size for tile in tiles],
+            "inks": [place(tile.ink) for tile in tiles],
+            "letters": [place(letters_on(tile.ink)) for tile in tiles],
+            "told": [[place(text) for text in tile.told] for tile in tiles],
+            "framework": [at for at, tile in enumerate(tiles) if tile.is_framework],
+        }
 
-
-def _bounded(text: str) -> str:
-    return cut(plain(text), _LONGEST_IN_ICICLE)
+    trees = [[columns(tree) for tree in (icicle.tree, icicle.callers) if tree is not None] for icicle in icicles]
+    return {"trees": trees, "texts": list(texts)}
 
 
 def details(heading: str, body: str, is_open: bool) -> str:

@@ -21,7 +21,9 @@ def page_of(outline: Outline, classifier: Classifier) -> str:
     icicles: list[Icicle] = []
     parts = [
         details(
-            section.heading, "".join(_block(block, classifier, icicles) for block in section.blocks), section.is_open
+            section.heading,
+            "".join(_block(block, classifier, icicles, outline.sentence) for block in section.blocks),
+            section.is_open,
         )
         for section in outline.sections
     ]
@@ -46,7 +48,7 @@ def _origin(pairs: Sequence[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def _block(block: Block, classifier: Classifier, icicles: list[Icicle]) -> str:
+def _block(block: Block, classifier: Classifier, icicles: list[Icicle], sentence: str) -> str:
     if isinstance(block, Table):
         return _table(block.shown(whole=True))
     if isinstance(block, Bars):
@@ -55,7 +57,7 @@ def _block(block: Block, classifier: Classifier, icicles: list[Icicle]) -> str:
     if isinstance(block, Notes):
         return _paragraphs(block.lines)
     if isinstance(block, Card):
-        return _card(block)
+        return _card(block, sentence)
     assert isinstance(block, Drawing)
     return "".join(_picture(picture, icicles) for picture in block.draw(classifier))
 
@@ -72,12 +74,16 @@ def _picture(picture: Picture, icicles: list[Icicle]) -> str:
     return _table(picture.shown(whole=True)) if isinstance(picture, Table) else _paragraphs(picture.lines)
 
 
-def _card(card: Card) -> str:
+def _card(card: Card, sentence: str) -> str:
+    """A card; without its title if the sentence below the page's title says it."""
     evidence = _paragraphs([line for line in card.evidence if line])
-    return (
-        f'<details class="card" open>\n<summary><strong>{shown(card.title)}</strong></summary>\n'
-        f"{evidence}<p><em>try</em> {shown(card.remedy)}</p>\n</details>\n"
-    )
+    remedy = f"<em>try</em> {shown(card.remedy)}"
+    title = f"<strong>{shown(card.title)}</strong>"
+    if card.title[1:].removesuffix(".") in sentence:
+        head, body = remedy, evidence
+    else:
+        head, body = title, f"{evidence}<p>{remedy}</p>\n"
+    return f'<details class="card" open>\n<summary>{head}</summary>\n{body}</details>\n'
 
 
 def _table(table: Table) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.api import analyze
 from overhead_lens.comparison.model import Delta
 from overhead_lens.directories import load_directory
 from overhead_lens.report.forms import to_html
@@ -164,7 +165,8 @@ def test_an_icicle_is_searched(chromium: Any, pages: dict[str, tuple[Any, Path]]
 
 # The widths of the outermost frames of a name, summed another way: down from the root.
 SUMMED = """words => {
-  const { names, parents, sizes } = JSON.parse(document.getElementById("icicles").textContent)[0][0];
+  const { trees: [[{ names: places, parents, sizes }]], texts } = JSON.parse(document.getElementById("icicles").textContent);
+  const names = places.map(place => texts[place]);
   const down = node => names[node].includes(words) ? sizes[node]
     : names.reduce((sum, _, child) => sum + (parents[child] === node ? down(child) : 0), 0);
   const frames = names.filter(name => name.includes(words)).length;
@@ -193,7 +195,7 @@ def test_an_icicle_shows_every_frame_below_its_caller(chromium: Any, pages: dict
     _, file = pages["compiled"]
     with opened(chromium, file) as shown:
         tree = tree_of(shown)
-        columns = shown.page.evaluate("JSON.parse(document.getElementById('icicles').textContent)[0][0]")
+        columns = shown.page.evaluate("JSON.parse(document.getElementById('icicles').textContent).trees[0][0]")
         places = [box for _, box in boxes(tree)]
         whole = places[0]
         bottom = tree.evaluate("tree => tree.querySelector('.icicle').getBoundingClientRect().bottom")
@@ -281,7 +283,7 @@ def test_frames_of_the_framework_can_be_hidden(chromium: Any, pages: dict[str, t
     _, file = pages["compiled"]
     with opened(chromium, file) as shown:
         tree = tree_of(shown)
-        columns = shown.page.evaluate("JSON.parse(document.getElementById('icicles').textContent)[0][0]")
+        columns = shown.page.evaluate("JSON.parse(document.getElementById('icicles').textContent).trees[0][0]")
         hidden = set(columns["framework"])
         before = dict(enumerate(boxes(tree)))
         tree.query_selector("[name=hide]").check()
@@ -397,6 +399,16 @@ def test_the_slowest_step_of_a_trace_is_marked_and_its_budget_is_a_bar(
                 assert re.search(row, shown.text)
         (device,) = analysis.devices
         assert re.search(rf"busy\t\s*{device.busy_ns / device.span_ns:.1%}", shown.text)
+
+
+def test_what_the_sentence_says_is_not_said_again_by_the_first_card(chromium: Any, tmp_path: Path) -> None:
+    analysis = analyze(REFERENCE / "training.json.gz")
+    with opened(chromium, write(tmp_path, analysis)) as shown:
+        first, second = analysis.findings[:2]
+        assert shown.text.count(first.sentence[1:]) == shown.text.count(second.sentence[1:]) == 1
+        summaries = [card.inner_text() for card in shown.page.query_selector_all(".card summary")]
+        assert summaries[0] == f"try {first.remedy}"
+        assert summaries[1] == f"{second.sentence[:1].upper()}{second.sentence[1:]}."
 
 
 def test_the_waterfall_of_a_ladder_has_a_bar_for_each_layer(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:

@@ -1,11 +1,11 @@
 "use strict";
 /* Draws each icicle when it comes into sight; searches it, zooms it, walks it with the keyboard. */
 (() => {
-  const icicles = JSON.parse(document.getElementById("icicles").textContent);
+  const { trees, texts } = JSON.parse(document.getElementById("icicles").textContent);
   const LEVEL_PX = 20;
 
   function grow(figure) {
-    const [tree, callers] = icicles[figure.dataset.icicle];
+    const [tree, callers] = trees[figure.dataset.icicle];
     const [place, input, hide, upside, output, button, caption] = [
       ".icicle", "input[type=search]", "[name=hide]", "[name=callers]", "output", "button", "figcaption",
     ].map((name) => figure.querySelector(name));
@@ -14,7 +14,7 @@
 
     /** Shows a tree from its root on. Parents stand before their children, the widest child leftmost. */
     function plant(columns) {
-      shown = columns;
+      shown = { ...columns, names: columns.names.map((place) => texts[place]) };
       framework = new Set(shown.framework);
       below = shown.names.map(() => []);
       shown.parents.forEach((parent, node) => { if (parent >= 0) below[parent].push(node); });
@@ -29,7 +29,7 @@
         tile.className = "tile";
         tile.dataset.node = node;
         tile.textContent = name;
-        [tile.style.background, tile.style.color] = shown.inks[node];
+        [tile.style.background, tile.style.color] = [texts[shown.inks[node]], texts[shown.letters[node]]];
         return tile;
       });
       place.replaceChildren(...tiles);
@@ -70,7 +70,7 @@
 
     function tell(node) {
       const list = document.createElement("dl");
-      const pairs = [["frame", shown.names[node]], ...shown.fields.map((name, field) => [name, shown.told[node][field]])];
+      const pairs = [["frame", shown.names[node]], ...shown.fields.map((name, field) => [name, texts[shown.told[node][field]]])];
       for (const [name, value] of pairs) {
         if (!value) continue;
         list.appendChild(document.createElement("dt")).textContent = name;
