@@ -52,4 +52,5 @@ class ProcessDocument(Document, frozen=True, kw_only=True):
 
 def process_document(process: analysis.ProcessBudget) -> ProcessDocument:
     """The document of a watched process."""
-    return fill(ProcessDocument, process, trace=UNSET if process.trace is None else fill(Traced, process.trace))
+    traced = {} if process.traced is None else {"trace": fill(Traced, process.traced)}
+    return fill(ProcessDocument, process, **traced)

@@ -59,7 +59,7 @@ def process_outline(process: ProcessBudget) -> Outline:
         sections(
             Section(f"Where the time of {name_of(first)} goes", [bar, table], reach="everywhere"),
             _others(others, process.pid),
-            *(_traced(first, process.trace, stored) if process.trace is not None else ()),
+            *(_traced(first, process.traced, stored) if process.traced is not None else ()),
             Section(f"Costliest frames of {name_of(first)} by self time", [frames], is_open=False),
             *(
                 Section(

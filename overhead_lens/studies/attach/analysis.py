@@ -58,7 +58,7 @@ class ProcessBudget(Result):
         samples: Stacks of all threads.
         slowdown_share: What watching cost it, by its own CPU clock; None if unknown.
         threads: The main thread first, then the busiest; the host of each sums to ``duration_ns``.
-        trace: Of the main thread; None if none was asked for or made.
+        traced: Of the main thread; None if none was asked for or made.
     """
 
     pid: int
@@ -71,7 +71,7 @@ class ProcessBudget(Result):
     threads: tuple[ThreadBudget, ...]
     warnings: tuple[str, ...]
     capture: str
-    trace: TracedMoment | None = None
+    traced: TracedMoment | None = None
 
     def __post_init__(self) -> None:
         closes = all(thread.wall_ns == self.duration_ns for thread in self.threads)
@@ -87,7 +87,7 @@ def process_of(path: Path, classifier: Classifier) -> ProcessBudget:
     """
     process = make_process(*read_process(path), classifier, str(path))
     trace = path / KINETO
-    return replace(process, trace=_traced(trace, process.pid, classifier)) if trace.exists() else process
+    return replace(process, traced=_traced(trace, process.pid, classifier)) if trace.exists() else process
 
 
 def _traced(path: Path, pid: int, classifier: Classifier) -> TracedMoment | None:

@@ -72,16 +72,15 @@ def inject(process: OtherProcess, bounds: Bounds, target: Path, interrupted: Eve
     """
     import fcntl
 
-    pid, root = process.pid, _PROC / str(process.pid) / "root"
+    pid = process.pid
     try:
-        # In the process's own view of the file system.
-        folder = Path(tempfile.mkdtemp(prefix="overhead-lens-", dir=root / "tmp"))
+        folder = Path(tempfile.mkdtemp(prefix="overhead-lens-", dir=_root(pid) / "tmp"))
     except OSError as error:
         raise _untraced(pid, error) from error
     with (folder / "lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            _ask(pid, folder, f"/{folder.relative_to(root)}", bounds)
+            _ask(pid, folder, _seen_there(folder, pid), bounds)
         except (OSError, RuntimeError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise _untraced(pid, error) from error
@@ -94,6 +93,16 @@ def inject(process: OtherProcess, bounds: Bounds, target: Path, interrupted: Eve
         shutil.move(folder / "trace.json", target)
     # What has not finished finds the lock free, and removes the folder.
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _root(pid: int) -> Path:
+    """The root of the process's own view of the file system."""
+    return _PROC / str(pid) / "root"
+
+
+def _seen_there(folder: Path, pid: int) -> str:
+    """The process's own path of a folder below its root."""
+    return f"/{folder.relative_to(_root(pid))}"
 
 
 def _ask(pid: int, folder: Path, there: str, bounds: Bounds) -> None:
@@ -128,7 +137,7 @@ def _await(pid: int, folder: Path, wanted: str, limit_s: float, interrupted: Eve
             raise MeasurementError("no trace: interrupted; recording ends by itself")
         if time.monotonic() - begun_s > limit_s:
             later = "; what was asked of it removes itself when the thread runs again"
-            raise _untraced(pid, f"its main thread did not answer within {limit_s:.0f} s{later}")
+            raise _untraced(pid, f"its main thread did not answer within {limit_s:g} s{later}")
 
 
 def _untraced(pid: int, reason: object) -> MeasurementError:
