@@ -18,7 +18,14 @@ STAND_IN = """
 import gzip, json, sys
 from pathlib import Path
 command, *arguments = sys.argv[1:]
-if command == "profile":
+device = {"busy_ns": 188_000, "idle_ns": 618_500, "idle_blame": {"python": 18_500, "launch": 600_000}}
+if command == "run":
+    step = {**device, "events": 72.0, "launch_median_ns": 5_000}
+    document = {"wall": {"ns": 806_500.0}, "device": {"steps": 3, "devices": [step]}}
+    Path(arguments[arguments.index("--json-file") + 1]).write_text(json.dumps(document))
+    compile(Path(arguments[-1]).read_text(), "training.py", "exec")
+    print("of the program")
+elif command == "profile":
     if "reduce-overhead" in arguments:
         sys.exit("overhead-lens: no graphs | here")
     folder = Path(arguments[arguments.index("--output") + 1])
@@ -27,9 +34,8 @@ if command == "profile":
         {"ph": "X", "name": "a / b", "ts": 1.5, "args": {"kernel_file": "/tmp/secret/mw/kernel.py", "grid": [1, 2]}}]}
     with gzip.open(folder / "kineto.json.gz", "wt") as file:
         json.dump(trace, file)
-    device = {"busy_ns": 188_000, "idle_ns": 618_500, "idle_blame": {"python": 18_500, "launch": 600_000},
-              "events_per_call": 36.0, "launch": {"median_ns": 4_000}}
-    print(json.dumps({"wall": {"ns": 806_500.0}, "device": device}))
+    call = {**device, "events_per_call": 36.0, "launch": {"median_ns": 4_000}}
+    print(json.dumps({"wall": {"ns": 806_500.0}, "device": call}))
 else:
     print("analyzed" if "--json" not in arguments else "{}")
 """
@@ -46,12 +52,15 @@ def test_the_table_and_what_is_kept(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()[2:]]
-    assert len(rows) == 12
+    assert len(rows) == 13
     assert rows[0] == [
+        "training, run", "806.5 µs", "188.0 µs (23%)", "618.5 µs", "launch 600.0 µs", "72", "5.0 µs", "", "",
+    ]  # fmt: skip
+    assert rows[1] == [
         "split_stack, eager", "806.5 µs", "188.0 µs (23%)", "618.5 µs", "launch 600.0 µs", "36", "4.0 µs",
         "1,613.0 µs (0.50x)", "188.0 µs (1.00x)",
     ]  # fmt: skip
-    assert rows[2][:2] == ["split_stack, reduce-overhead", "not measured: overhead-lens: no graphs / here"]
+    assert rows[3][:2] == ["split_stack, reduce-overhead", "not measured: overhead-lens: no graphs / here"]
     assert (out / "table.md").read_text() == done.stdout
     with gzip.open(out / "reference" / "gelu-compiled.json.gz") as file:
         assert json.load(file) == {
@@ -73,7 +82,7 @@ def test_without_time_the_rest_is_said_to_be_missing(tmp_path: Path) -> None:
         check=False,
         timeout=240,
     )
-    assert done.stdout.count("not measured: not run: the time was up") == 12
+    assert done.stdout.count("not measured: not run: the time was up") == 13
 
 
 def stand_in_python(folder: Path, *, torch: bool) -> Path:

@@ -1,10 +1,12 @@
-"""Divides one unprofiled call into busy and idle time of the device.
+"""Divides an unprofiled time into busy and idle time of the device.
 
-The profiler slows the host and not the kernels. So busy time per call is the trace's, and idle time is the *bare* wall time less
-busy time. Idle time in the trace includes the profiler's cost; its blame is scaled to the bare idle time.
+The profiler slows the host and not the kernels. So busy time is the trace's, and idle time is the *bare* wall time less busy
+time. Idle time in the trace includes the profiler's cost; its blame is scaled to the bare idle time.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -15,6 +17,7 @@ from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.costs import kernel_costs
+from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.units import proportional
 
 _TOP = 8
@@ -37,41 +40,56 @@ def device_share(
     start_ns = int(loop["start_ns"].iloc[0])
     window = (start_ns, start_ns + int(loop["dur_ns"].iloc[0]))
     device = max(analyzer.devices, key=lambda candidate: candidate.busy.within(window))
-    budget = device.budget("", window)
-    kinds, launch = budget.kinds, budget.launch
+    share, busy_ns = bare_share(device, kind, [window], calls, wall_ns)
     warnings = []
     if len(analyzer.devices) > 1:
         warnings.append(
             f"{len(analyzer.devices)} devices were used; the budget is that of device {device.number}, the busiest"
         )
-    busy_ns = round(budget.busy_ns / calls)
     if busy_ns > wall_ns:
         warnings.append(
             f"the device is busy for {busy_ns} ns per call under the profiler, longer than the bare call: taken as all of it"
         )
-    scale = min(1.0, wall_ns / busy_ns) / calls if busy_ns else 0.0
-    busy_ns = min(busy_ns, wall_ns)
-    inside = events[(events["start_ns"] >= window[0]) & (events["start_ns"] < window[1])]
-    return DeviceShare(
-        device=budget.device,
+    return share, tuple(warnings)
+
+
+def bare_share(
+    device: DeviceTimeline, kind: str, windows: Sequence[tuple[int, int]], calls: int, wall_ns: int
+) -> tuple[DeviceShare, int]:
+    """A device's partition of one bare call, and how long it was busy per recorded call.
+
+    Args:
+        windows: Recorded calls: their starts and ends, in order of start.
+        calls: How many calls they hold.
+        wall_ns: Bare wall time of one call.
+    """
+    budgets = [device.budget("", window) for window in windows]
+    kinds, launch = [budget.kinds for budget in budgets], device.launches(windows)
+    recorded_ns = round(sum(budget.busy_ns for budget in budgets) / calls)
+    scale = min(1.0, wall_ns / recorded_ns) / calls if recorded_ns else 0.0
+    busy_ns = min(recorded_ns, wall_ns)
+    blame_ns = [sum(budget.idle_blame[name] for budget in budgets) for name in BLAME]
+    share = DeviceShare(
+        device=str(device.number),
         kind=kind,
-        events_per_call=budget.events / calls,
+        events_per_call=sum(budget.events for budget in budgets) / calls,
         busy_ns=busy_ns,
         idle_ns=wall_ns - busy_ns,
-        compute_ns=round(kinds.compute_ns * scale),
-        communication_ns=round(kinds.communication_ns * scale),
-        copy_ns=round(kinds.copy_ns * scale),
-        overlap_ns=round(kinds.overlap_ns * scale),
-        idle_blame=_scaled([budget.idle_blame[name] for name in BLAME], wall_ns - busy_ns),
+        compute_ns=round(sum(each.compute_ns for each in kinds) * scale),
+        communication_ns=round(sum(each.communication_ns for each in kinds) * scale),
+        copy_ns=round(sum(each.copy_ns for each in kinds) * scale),
+        overlap_ns=round(sum(each.overlap_ns for each in kinds) * scale),
+        idle_blame=_scaled(blame_ns, wall_ns - busy_ns),
         launches_per_call=launch.count / calls,
         launch_median_ns=launch.median_ns,
         launch_p99_ns=launch.p99_ns,
         graph_launches_per_call=launch.graph_launches / calls,
         top=tuple(
             DeviceKernel(kernel.name, kernel.category, kernel.count / calls, round(kernel.total_ns / calls))
-            for kernel in kernel_costs(inside[inside["device"] == device.number])[:_TOP]
+            for kernel in kernel_costs(device.started(windows))[:_TOP]
         ),
-    ), tuple(warnings)
+    )
+    return share, recorded_ns
 
 
 def _scaled(blame_ns: list[int], idle_ns: int) -> dict[str, int]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from overhead_lens.contract import TenthsInterval
+from overhead_lens.budget.model import DeviceKernel, DeviceShare
+from overhead_lens.contract import Ratio, TenthsInterval, Thousandths
 from overhead_lens.documents.breakdown import CrossCheck, cross_check
 from overhead_lens.documents.common import Category, Document, Row, fill
 from overhead_lens.studies.run.analysis import RunBudget, Sampling, Steps
+from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.phases import PhaseTime
 from overhead_lens.studies.run.slowest import Slow
+from overhead_lens.traces.budgets import DeviceBudget, Kinds
+from overhead_lens.traces.collectives.model import CollectiveCost
+from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.launch_figures.model import DeviceLaunches
 
 
 class Wall(Row, frozen=True):
@@ -42,8 +49,73 @@ class Region(Row, frozen=True):
     host: list[Category]
 
 
+class StepDevice(Row, frozen=True):
+    """A device's own partition of the host's time: busy and idle sum to it, ``idle_blame`` to idle; counts are means.
+
+    Launch latency in ns is from the start of the call to the start of its work. ``per_call`` in ``top`` is a mean as well.
+    """
+
+    device: str
+    kind: str
+    busy_ns: int
+    idle_ns: int
+    kinds: Kinds
+    idle_blame: dict[str, int]
+    events: Thousandths
+    launches: Thousandths
+    graph_launches: Thousandths
+    launch_median_ns: int
+    launch_p99_ns: int
+    top: list[DeviceKernel]
+
+
+class RegionDevices(Row, frozen=True):
+    """The devices from entering a region to leaving it; ``count`` entries were traced."""
+
+    name: str
+    count: int
+    devices: list[StepDevice]
+
+
+class TracedStep(Row, frozen=True):
+    """A traced step, as recorded."""
+
+    step: int
+    start_ns: int
+    wall_ns: int
+    device: list[DeviceBudget]
+
+
+class Traced(Row, frozen=True):
+    """The traced steps together, as recorded: what ``analyze`` says of ``kineto.json.gz`` about devices."""
+
+    device: list[DeviceBudget]
+    steps: list[TracedStep]
+    collectives: list[CollectiveCost]
+    findings: list[Finding]
+    launch_figures: list[DeviceLaunches]
+    issues: dict[str, int]
+    notes: list[str]
+
+
+class Devices(Row, frozen=True):
+    """The devices beside the host: ``devices`` per bare step, ``regions`` per bare entry.
+
+    A traced step took ``step_ratio`` times as long as a bare one: busy time is that of the traced steps, idle time the rest.
+    """
+
+    steps: int
+    step_ratio: Ratio
+    devices: list[StepDevice]
+    regions: list[RegionDevices]
+    traced: Traced
+
+
 class RunDocument(Document, frozen=True, kw_only=True):
-    """Where the time of a program's steps goes. ``host`` is of the thread with the steps and sums to the wall."""
+    """Where the time of a program's steps goes. ``host`` is of the thread with the steps and sums to the wall.
+
+    ``device`` is null if the traced steps show no device work.
+    """
 
     schema: Literal["overhead-lens/run/1"] = "overhead-lens/run/1"
     command: list[str]
@@ -53,7 +125,7 @@ class RunDocument(Document, frozen=True, kw_only=True):
     wall: Wall
     host: list[Category]
     threads: list[Thread]
-    device: None
+    device: Devices | None
     phases: list[PhaseTime]
     sampling: Sampling
     cross_checks: list[CrossCheck]
@@ -66,4 +138,33 @@ class RunDocument(Document, frozen=True, kw_only=True):
 
 def run_document(budget: RunBudget) -> RunDocument:
     """The document of a run."""
-    return fill(RunDocument, budget, cross_checks=[cross_check(check) for check in budget.cross_checks])
+    checks = [cross_check(check) for check in budget.cross_checks]
+    return fill(RunDocument, budget, device=_devices(budget.device), cross_checks=checks)
+
+
+def _devices(found: RunDevice | None) -> Devices | None:
+    if found is None:
+        return None
+    analysis = found.analysis
+    steps = [fill(TracedStep, step.window, step=step.step, device=step.devices) for step in analysis.steps]
+    return fill(
+        Devices,
+        found,
+        devices=_rows(found.devices),
+        regions=[fill(RegionDevices, region, devices=_rows(region.devices)) for region in found.regions],
+        traced=fill(Traced, analysis, device=analysis.devices, steps=steps, collectives=analysis.collective_costs),
+    )
+
+
+def _rows(devices: Sequence[DeviceShare]) -> list[StepDevice]:
+    return [
+        fill(
+            StepDevice,
+            device,
+            kinds=device,
+            events=device.events_per_call,
+            launches=device.launches_per_call,
+            graph_launches=device.graph_launches_per_call,
+        )
+        for device in devices
+    ]

@@ -13,6 +13,8 @@ from typing import Any
 
 TRACE = ".kineto.json"
 
+_DEVICES = ("CUDA", "XPU", "MTIA")
+
 _TRACED_NS = 150_000_000
 _LEAST_STEPS, _MOST_STEPS = 3, 50
 # A step this long has too many events.
@@ -27,6 +29,7 @@ class StepTrace:
     Attributes:
         steps: How many are recorded.
         reason: Why none are; empty otherwise.
+        sees_device: Whether a device is recorded, too.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,6 +39,7 @@ class StepTrace:
         self._limit = threading.Timer(0, self._drop)
         self.steps = 0
         self.reason = ""
+        self.sees_device = False
 
     def begin(self, step_ns: float) -> bool:
         """Start recording, unless torch is not there, the program profiles itself, or its steps are too long."""
@@ -50,9 +54,8 @@ class StepTrace:
             return False
         assert torch is not None
         self.steps = int(min(_MOST_STEPS, max(_LEAST_STEPS, _TRACED_NS / max(step_ns, 1.0))))
-        activities = [torch.profiler.ProfilerActivity.CPU]
-        if torch.cuda.is_available():
-            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        activities = [torch.profiler.ProfilerActivity.CPU, *_device_activities(torch)]
+        self.sees_device = len(activities) > 1
         self._profile = torch.profiler.profile(activities=activities)
         with self._quiet():
             self._profile.__enter__()
@@ -91,7 +94,12 @@ class StepTrace:
         # One that is left after its profiler crashes the process (torch 2.13).
         self._close_window()
         with self._quiet():
-            profile.__exit__(None, None, None)
+            try:
+                profile.__exit__(None, None, None)
+            except Exception:
+                # It waits for the device first, which may have failed; left on, it would crash the process.
+                sys.modules["torch"].autograd._disable_profiler()
+                raise
         return profile
 
     def _close_window(self) -> None:
@@ -119,6 +127,17 @@ class StepTrace:
         finally:
             os.dup2(before, 2)
             os.close(before)
+
+
+def _device_activities(torch: Any) -> Iterator[Any]:
+    """The profiler's activities of the devices that torch can use; AMD's are ``cuda`` as well.
+
+    A profiler that was built without a device's activity fails within operators if that is requested.
+    """
+    for activity in torch.profiler.supported_activities():
+        device = getattr(torch, activity.name.lower(), None) if activity.name in _DEVICES else None
+        if device is not None and device.is_available():
+            yield activity
 
 
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)

@@ -48,6 +48,8 @@ _FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000
 _BARE_SHARE, _BARE_STEPS = 0.25, 3
 _TRACED_AFTER = 2
 _REGIONS_NS = 1_000_000_000
+# Recorded entries of a region: enough for a mean.
+_MOST_ENTRIES = 50
 _POLL_NS = 20_000_000
 _ATTACHING_NS = 60_000_000_000
 _SETTLING_NS = 10_000_000_000
@@ -114,6 +116,7 @@ class StepWatcher:
         self.let_go: dict[str, Callable[[], None]] = {}
         self._inside: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
         self._regions: defaultdict[tuple[str, int], Entries] = defaultdict(Entries)
+        self._traced_regions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._region_places: dict[str, set[tuple[str, str, int]]] = {}
         area.write(Word.THREAD, threading.get_native_id())
         self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
@@ -364,6 +367,8 @@ class StepWatcher:
         finally:
             self._phase = Phase.ATTACHING
             trace.end()
+            if trace.sees_device:
+                self._note(traced_regions=dict(self._traced_regions))
         self._note(traced=trace.steps)
 
     # ------------------------------------------------------------------ regions
@@ -379,6 +384,8 @@ class StepWatcher:
         _, begin_ns = inside.pop()
         if not any(outer == name for outer, _ in inside):
             self._regions[name, self._phase].add(now_ns - begin_ns)
+            if self._phase is Phase.TRACED and len(self._traced_regions[name]) < _MOST_ENTRIES:
+                self._traced_regions[name].append((begin_ns, now_ns))
 
     def _write_regions(self) -> None:
         rows = [[name, int(phase), *entries.row()] for (name, phase), entries in self._regions.items()]

@@ -135,7 +135,7 @@ class DeviceTimeline:
                 compute, communication, copy, compute + communication - self._compute_or_communication.within(window)
             ),
             idle_blame=self.idle.by_blame(window),
-            launch=self._launches(window),
+            launch=self.launches([window]),
         )
 
     def busy_before(self, at_ns: Ints) -> Ints:
@@ -145,9 +145,19 @@ class DeviceTimeline:
         both = compute + communication - either
         return np.stack((compute - both, communication - both, both, self.busy.before(at_ns) - either))
 
-    def _launches(self, window: tuple[int, int]) -> Launches:
-        first, last = np.searchsorted(self.start_ns, (window[0], window[1] + (window == self.span)), "left")
-        return launch_statistics(self._events, self.linked.chosen(slice(first, last)), window[1] - window[0])
+    def launches(self, windows: Sequence[tuple[int, int]]) -> Launches:
+        """Statistics of its launches whose work starts in ``windows`` (start, end), which are in order of start."""
+        span_ns = sum(end_ns - start_ns for start_ns, end_ns in windows)
+        return launch_statistics(self._events, self.linked.chosen(self._started(windows)), span_ns)
+
+    def started(self, windows: Sequence[tuple[int, int]]) -> pd.DataFrame:
+        """Its events that start in ``windows``, as rows of the event frame."""
+        rows: pd.DataFrame = self._events.iloc[self._rows[self._started(windows)]]
+        return rows
+
+    def _started(self, windows: Sequence[tuple[int, int]]) -> Ints:
+        ends = [(start_ns, end_ns + ((start_ns, end_ns) == self.span)) for start_ns, end_ns in windows]
+        return np.concatenate([np.arange(*np.searchsorted(self.start_ns, each, "left")) for each in ends])
 
     def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
         # Work of zero length also ends an idle interval, because it had its own launch.

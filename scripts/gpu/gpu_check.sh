@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One command for any CUDA machine: profiles the published workloads on the GPU, analyzes their traces, prints a table beside the
-# published figures, keeps small reference captures. Writes under one folder only and ends within eight minutes.
+# One command for any CUDA machine: runs a training script and profiles the published workloads on the GPU, analyzes their traces,
+# prints a table beside published figures, keeps small reference captures. Writes under one folder only, ends within eight minutes.
 #
 #     scripts/gpu/gpu_check.sh OUT
 #
@@ -99,17 +99,16 @@ export PYTHONPYCACHEPREFIX=$out/bytecode TMPDIR=$out/tmp PYTHONPATH=$PWD${PYTHON
 [ -n "${OVERHEAD_LENS:-}" ] || set_up
 mkdir -p "$out/captures" "$out/analyses" "$out/reference" || exit 2
 
-# name, target, options
-profile() {
-  local name=$1 limit rc
-  shift
+# name, file for stdout, command
+measure() {
+  local name=$1 stdout=$2 limit rc
+  shift 2
   limit=$(left "$part_s")
   if [ "$limit" -lt 10 ]; then
     echo "not run: the time was up" >"$out/captures/$name.error"
     return
   fi
-  timeout -k 5 "$limit" "$OVERHEAD_LENS" profile "$@" --device cuda --quick --quiet --json \
-    --output "$out/captures/$name" >"$out/captures/$name.json" 2>"$out/captures/$name.error"
+  timeout -k 5 "$limit" "$OVERHEAD_LENS" "$@" >"$stdout" 2>"$out/captures/$name.error"
   rc=$?
   if [ "$rc" -eq 124 ] || [ "$rc" -eq 137 ]; then
     echo "it took longer than $limit s" >>"$out/captures/$name.error"
@@ -122,6 +121,13 @@ profile() {
   fi
 }
 
+# name, target, options
+profile() {
+  local name=$1
+  shift
+  measure "$name" "$out/captures/$name.json" profile "$@" --device cuda --quick --quiet --json --output "$out/captures/$name"
+}
+
 # name, options
 analyze() {
   local name=$1
@@ -129,6 +135,26 @@ analyze() {
   timeout -k 5 30 "$OVERHEAD_LENS" analyze "$@" "$out/captures/$name/kineto.json.gz" 2>>"$out/analyses/$name.error"
   [ -s "$out/analyses/$name.error" ] || rm -f "$out/analyses/$name.error"
 }
+
+cat >"$out/training.py" <<'PYTHON'
+import time
+
+import torch
+
+import overhead_lens as ol
+
+model = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(8))).cuda()
+optimizer, inputs = torch.optim.AdamW(model.parameters()), torch.randn(256, 512, device="cuda")
+end = time.monotonic() + 25
+while time.monotonic() < end:
+    with ol.region("forward"):
+        loss = model(inputs).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+PYTHON
+measure training-run /dev/null run \
+  --output "$out/captures/training-run" --json-file "$out/captures/training-run.json" "$out/training.py"
 
 for target in split_stack:split_stack split_stack:combined gelu add1; do
   name=${target##*:}

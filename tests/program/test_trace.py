@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from overhead_lens.program import start
 from overhead_lens.program.area import Area, Phase, Word
-from overhead_lens.program.trace import TRACE
+from overhead_lens.program.trace import TRACE, StepTrace
 
 HEAD = f"""
 import time, torch
@@ -32,23 +35,92 @@ with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as
     torch.ones(8) + 1
 print('over', any(event.name == 'aten::add' for event in own.events()))
 """
+# A device that torch says it has, and that torch.profiler was not built for, as here.
+FOREIGN = f"torch.cuda.is_available = lambda: True\n{ENDS}"
+# Asked for the device, torch.profiler waits for it at the end, which fails here.
+FAILING = f"torch.profiler.supported_activities = lambda: [torch.profiler.ProfilerActivity.CUDA]\n{FOREIGN}"
 
 
-# libkineto tells of the program's own recording on stderr, in two lines; that of torch 2.9 does not.
-@pytest.mark.parametrize(("body", "said", "lines"), [(ENDS, "over\n", {0}), (PROFILES_ITSELF, "over True\n", {0, 2})])
-def test_the_program_ends_while_it_is_recorded(tmp_path: Path, body: str, said: str, lines: set[int]) -> None:
-    program = tmp_path / "program.py"
+def run(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
+    """Run a program under the watcher, without a recorder."""
+    program = folder / "program.py"
     program.write_text(HEAD + body, encoding="utf-8")
-    Area.create(tmp_path).write(Word.REFUSED, 1)
-    settings = json.dumps({"tracer_pid": 1, "step": ""})
-    done = subprocess.run(
-        [sys.executable, start.__file__, str(tmp_path), settings, str(program)],
+    Area.create(folder).write(Word.REFUSED, 1)
+    return subprocess.run(
+        [sys.executable, start.__file__, str(folder), json.dumps({"tracer_pid": 1, "step": ""}), str(program)],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+# libkineto tells of the program's own recording on stderr, in two lines; that of torch 2.9 does not.
+@pytest.mark.parametrize(
+    ("body", "said", "lines"),
+    [(ENDS, "over\n", {0}), (FOREIGN, "over\n", {0}), (PROFILES_ITSELF, "over True\n", {0, 2})],
+)
+def test_the_program_ends_while_it_is_recorded(tmp_path: Path, body: str, said: str, lines: set[int]) -> None:
+    done = run(tmp_path, body)
     assert (done.returncode, done.stdout) == (0, said), done.stderr
     assert len(done.stderr.splitlines()) in lines, done.stderr
     events = json.loads((tmp_path / TRACE).read_text(encoding="utf-8"))["traceEvents"]
     assert "ProfilerStep#0" in {event["name"] for event in events}
+
+
+def test_a_device_that_fails_leaves_no_profiler_on(tmp_path: Path) -> None:
+    done = run(tmp_path, FAILING)
+    # A profiler that is on when the interpreter ends crashes it.
+    assert (done.returncode, done.stdout) == (0, "over\n"), done.stderr
+    assert not (tmp_path / TRACE).exists()
+
+
+# ---------------------------------------------------------------- a stand-in of torch
+class Activity(Enum):
+    """``torch.profiler.ProfilerActivity``."""
+
+    CPU = 0
+    XPU = 1
+    MTIA = 2
+    CUDA = 3
+    HPU = 4
+
+
+class Profile:
+    """``torch.profiler.profile``."""
+
+    def __init__(self, activities: list[Activity]) -> None:
+        self.activities = activities
+
+    def __enter__(self) -> None:
+        pass
+
+
+def torch_with(supported: list[Activity], **is_available: bool) -> Any:
+    """A torch whose profiler supports these activities, and these of its modules of devices."""
+    devices = {name: SimpleNamespace(is_available=lambda its=its: its) for name, its in is_available.items()}
+    profiler = SimpleNamespace(ProfilerActivity=Activity, supported_activities=lambda: supported, profile=Profile)
+    autograd = SimpleNamespace(_profiler_enabled=lambda: False)
+    return SimpleNamespace(_C=SimpleNamespace(_autograd=autograd), profiler=profiler, **devices)
+
+
+@pytest.mark.parametrize(
+    ("torch", "activities"),
+    [
+        (torch_with([Activity.CPU], cuda=False), [Activity.CPU]),
+        (torch_with([Activity.CPU], cuda=True), [Activity.CPU]),
+        (torch_with([Activity.CPU, Activity.CUDA], cuda=False, xpu=True), [Activity.CPU]),
+        (torch_with([Activity.CPU, Activity.CUDA, Activity.HPU], cuda=True), [Activity.CPU, Activity.CUDA]),
+        (torch_with([Activity.CPU, Activity.XPU, Activity.MTIA], cuda=False, xpu=True), [Activity.CPU, Activity.XPU]),
+        (torch_with([Activity.CPU, Activity.MTIA], mtia=True, hpu=True), [Activity.CPU, Activity.MTIA]),
+    ],
+)
+def test_the_profiler_is_asked_for_a_device_that_both_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: Any, activities: list[Activity]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    trace = StepTrace(tmp_path)
+    assert trace.begin(1e6)
+    trace._limit.cancel()
+    assert trace._profile.activities == activities
+    assert trace.sees_device == (len(activities) > 1)

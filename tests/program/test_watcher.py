@@ -33,6 +33,7 @@ class DrawnTrace:
 
     steps = 3
     reason = ""
+    sees_device = False
 
     def __init__(self, folder: Path) -> None:
         self.traced: list[int] = []
@@ -709,3 +710,26 @@ def test_regions_are_told_apart_by_what_measured_them(start: Callable[..., Progr
     counts = Counter(Phase(row.phase) for row in program.rows())
     assert {phase for phase, _ in program.phases()} == {Phase.WARM_UP, Phase.BARE, Phase.TRACED}
     assert found == {("decode", phase): (count, 3 * count, 9 * count) for phase, count in counts.items()}
+
+
+@pytest.mark.parametrize("sees_device", [True, False])
+def test_regions_of_recorded_steps_are_told_one_by_one_where_a_device_is_recorded(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch, sees_device: bool
+) -> None:
+    monkeypatch.setattr(DrawnTrace, "sees_device", sees_device)
+    program = start()
+    program.area.write(Word.REFUSED, 1)
+    program.chosen("optimizer")
+    entered = []
+    for _ in range(100):
+        for _ in range(30):
+            entered.append(program.now_ns)
+            program.watcher.enter("decode", CODE, 0)
+            program.now_ns += 3
+            program.watcher.leave("decode")
+        program.mark("optimizer")
+    traced = [row for row in program.rows() if row.phase == Phase.TRACED]
+    inside = [[at, at + 3] for at in entered if traced[0].begin_ns <= at < traced[-1].end_ns]
+    assert len(inside) == 90
+    # The first ones are enough.
+    assert program.notes().get("traced_regions") == ({"decode": inside[:50]} if sees_device else None)

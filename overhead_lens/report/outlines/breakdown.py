@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from overhead_lens.budget.model import Breakdown, DeviceShare, Guard, GuardGroup, InstructionBudget, Operator, Reading
-from overhead_lens.report.looks import IDLE
+from overhead_lens.budget.model import Breakdown, Guard, GuardGroup, InstructionBudget, Operator, Reading
 from overhead_lens.report.outline import (
     Bars,
     Block,
@@ -26,12 +25,12 @@ from overhead_lens.report.outline import (
     text,
     time,
 )
-from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of, part_row
+from overhead_lens.report.outlines.device import device_section
+from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.calls import call_stacks, processes
 from overhead_lens.report.text.blocks import bounds_text, call_title
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns, format_rate
 
 _TOP = 5
@@ -56,7 +55,7 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
         sentence(breakdown),
         sections(
             Section("Where the time of a call goes", list(_budget(breakdown)), reach="everywhere"),
-            _device(breakdown.device, wall.ns),
+            None if breakdown.device is None else device_section(breakdown.device, wall.ns, "per call"),
             _instructions(breakdown.instructions, breakdown.host),
             Section("Costliest frames by self time", [frames], is_open=False),
             Section("Sampled stacks", [Drawing(partial(call_stacks, breakdown))], reach="page"),
@@ -120,36 +119,6 @@ def _budget(breakdown: Breakdown) -> Iterator[Block]:
     wall = breakdown.wall
     yield Bars([host_bar("", "", breakdown.host, wall.ns)], f"The categories, which sum to {format_ns(wall.ns)}.")
     yield host_table(breakdown.host, wall, "per call", units=breakdown.units)
-
-
-def _device(device: DeviceShare | None, wall_ns: int) -> Section | None:
-    if device is None:
-        return None
-    whole_ns = max(1, wall_ns)
-    launches = f"{device.launches_per_call:.3g} launches, latency median {format_ns(device.launch_median_ns)}"
-    kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
-    idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
-    rows = [part_row("busy", device.busy_ns, whole_ns, remark=f"{device.events_per_call:.3g} kernels and copies")]
-    rows += [part_row(name, ns, whole_ns, name) for name, ns in kinds if ns]
-    rows += [part_row("idle, due to", device.idle_ns, whole_ns, remark=launches)]
-    rows += [part_row(name, ns, whole_ns, f"{IDLE}{name}") for name, ns in idle if ns]
-    columns = [names(""), names("", gives_way=2), Column("share"), Column("per call"), names("", gives_way=1)]
-    kernels = [
-        Row(
-            [
-                time(kernel.ns),
-                share(kernel.ns / whole_ns),
-                text(f"{kernel.per_call:.3g}"),
-                text(kernel.kind, kernel.kind),
-            ]
-        )
-        for kernel in device.top
-    ]
-    shown = [Row([*row.cells, text(kernel_name(kernel.name))]) for row, kernel in zip(kernels, device.top, strict=True)]
-    heads = [Column("time"), Column("share", gives_way=1), Column("per call"), names("kind", gives_way=2)]
-    costliest = Table([*heads, names("kernel or copy")], shown, brief=_TOP)
-    heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"
-    return Section(heading, [Table(columns, rows), costliest])
 
 
 def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]) -> Section | None:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from overhead_lens.budget.model import DeviceShare
 from overhead_lens.errors import UsageError
 from overhead_lens.report.outline import (
     Bars,
@@ -19,24 +20,33 @@ from overhead_lens.report.outline import (
     Notes,
     Outline,
     Picture,
+    Reach,
     Row,
     Section,
     Table,
     count,
     measured_bounds,
     names,
+    numbers,
+    row,
     sections,
     share,
     text,
     time,
 )
+from overhead_lens.report.outlines.device import device_section
 from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table, most_of
 from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.outlines.recorded.collectives import collective_section
+from overhead_lens.report.outlines.recorded.findings import finding_sections
+from overhead_lens.report.outlines.recorded.launches import launch_sections
+from overhead_lens.report.outlines.trace import issue_lines
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import bounds_text, interval_text
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
+from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.missed import EndToEnd
 from overhead_lens.studies.run.stored import read_run
@@ -49,6 +59,7 @@ _TOP = 6
 _MOST_FRAMES, _MOST_THREADS, _BRIEF_THREADS, _MOST_RANKS, _BRIEF_RANKS = 20, 24, 8, 64, 16
 # Kernels beyond this share of a step: making anything else faster gains little.
 _WORK_SHARE = 0.8
+_BRIEF_DEVICES, _MOST_DEVICES = 2, 16
 
 _FOUND_BY = {
     "explicit": "as marked",
@@ -164,6 +175,9 @@ def _about(run: RunBudget) -> Iterator[str]:
         phases = {"warm_up": "warm-up", "steps": f"{steps.count - steps.warm_up:,} steps"}
         times = ", ".join(f"{phases.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
         yield f"{format_ns(run.run_ns)} in all: {times}"
+    if run.device is not None:
+        shown = run.device.devices[:_BRIEF_DEVICES]
+        yield from (f"device {device.device} of the same step: {_busy(device, run.wall.ns)}" for device in shown)
     if not all(check.agree for check in run.cross_checks):
         yield "stacks and trace DISAGREE: see the checks below"
     if run.exit_code:
@@ -178,6 +192,7 @@ def _sections(run: RunBudget) -> list[Section]:
     has_steps = run.times is not None and run.per == "step"
     return sections(
         Section(f"Where the time of a {run.per} goes", list(_budget(run)), reach="everywhere"),
+        *([] if run.device is None else _devices(run.device, run)),
         _slowest(run),
         Section("Costliest frames by self time", [frames], is_open=False),
         Section("Steps over time", [Drawing(partial(_steps, run))] if has_steps else [], reach="page"),
@@ -192,6 +207,44 @@ def _budget(run: RunBudget) -> Iterator[Block]:
     if run.samples:
         yield Bars([host_bar("", "", run.host, run.wall.ns)], f"The categories, which sum to {format_ns(run.wall.ns)}.")
         yield host_table(run.host, run.wall, f"per {run.per}")
+
+
+def _busy(device: DeviceShare, wall_ns: int) -> str:
+    """How busy a device is, and what most of its idle time is due to."""
+    cause, ns = max(device.idle_blame.items(), key=lambda item: item[1])
+    idle = f", idle mostly due to {cause} ({ns / max(1, wall_ns):.0%})" if ns else ""
+    return f"busy {device.busy_ns / max(1, wall_ns):.0%}{idle}"
+
+
+def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
+    """Each device beside the host, by step and by region, then what the traced steps show together."""
+    for at, device in enumerate(found.devices[:_MOST_DEVICES]):
+        reach: Reach = "everywhere" if at < _BRIEF_DEVICES else "page"
+        yield replace(device_section(device, run.wall.ns, "per step"), reach=reach)
+    columns = [names("region"), *numbers("traced", "each time", "device", "busy"), names("", gives_way=1)]
+    walls_ns = {region.name: region.wall.ns for region in run.regions}
+    rows = [
+        row(
+            *(region.name, f"{region.count:,}x", time(walls_ns[region.name]), device.device, time(device.busy_ns)),
+            _busy(device, walls_ns[region.name]),
+        )
+        for region in found.regions
+        for device in region.devices[:_MOST_DEVICES]
+    ]
+    yield Section("Devices in regions: busy + idle = each time", [Table(columns, rows, brief=_BRIEF_THREADS)])
+    how = (
+        f"{found.steps} traced steps took {found.step_ratio:.2f} times as long as bare ones: busy time is that of the traced"
+        " steps, idle time the rest of a bare step."
+    )
+    yield Section("How the devices were recorded", [Notes([how, *issue_lines(found.analysis)], tone="dim")])
+    analysis = found.analysis
+    together = [
+        *finding_sections(analysis.findings),
+        collective_section(analysis.collectives, analysis.collective_costs),
+        *launch_sections(analysis.devices[:_MOST_DEVICES], analysis.launch_figures),
+    ]
+    for section in sections(*together):
+        yield replace(section, heading=f"{section.heading}; {found.steps} traced steps together")
 
 
 def check_lines(run: RunBudget) -> Iterator[str]:

@@ -136,15 +136,19 @@ def _asked_for(analysis: TraceAnalysis) -> frozenset[str]:
     return frozenset({"launches"} if per_token else ())
 
 
-def _footnotes(analysis: TraceAnalysis) -> list[str]:
-    """Issues and notes as sentences."""
+def issue_lines(analysis: TraceAnalysis) -> list[str]:
+    """Issues as sentences."""
     events = f"{sum(device.events for device in analysis.devices):,}"
-    explained = [
+    return [
         _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{number:,}", device_events=events)
         for reason, number in analysis.issues.items()
     ]
+
+
+def _footnotes(analysis: TraceAnalysis) -> list[str]:
+    """Issues and notes."""
     told = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
-    return [*explained, *told, *analysis.notes]
+    return [*issue_lines(analysis), *told, *analysis.notes]
 
 
 def title(analysis: TraceAnalysis) -> str:

@@ -33,6 +33,7 @@ from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Ints
 from overhead_lens.studies.run import warnings
 from overhead_lens.studies.run.checks import (
+    RecordedSteps,
     compared,
     decided_by_trace,
     hides_from_trace,
@@ -41,6 +42,7 @@ from overhead_lens.studies.run.checks import (
     operators_of_trace,
     read_steps,
 )
+from overhead_lens.studies.run.device import BareRegion, RunDevice, run_device
 from overhead_lens.studies.run.phases import PhaseTime, phases
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
 from overhead_lens.studies.run.stored import FoundBy, Place, StoredRegion, StoredRun, read_run
@@ -134,6 +136,7 @@ class RunBudget(Result):
         per: ``step`` or ``run``.
         host: Of the thread with the steps, in the taxonomy's order, zeros included; sums to the wall.
         threads: Other threads and processes, of the same time.
+        device: The devices in the recorded steps; None where these show no device work.
         regions: Costliest first.
         slowest: Steps that took much longer than others, slowest first.
         phases: What the whole run was spent on; they sum to its wall.
@@ -150,7 +153,7 @@ class RunBudget(Result):
     wall: StepWall
     host: tuple[HostCategory, ...]
     threads: tuple[ThreadBudget, ...] = ()
-    device: None = None
+    device: RunDevice | None = None
     regions: tuple[RegionBudget, ...] = ()
     slowest: tuple[Slow, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -201,7 +204,11 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     step = step_wall(wall)
     if warnings.is_unlike(ratio):
         step = _covering(step, run.steps)
-    host, checks = _host(step, wall, blocks, counted, _traced(run, step, fitted), fitted)
+    recorded = read_steps(run.path, run.steps)
+    traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
+    host, checks = _host(step, wall, blocks, counted, traced, fitted)
+    regions = _regions(run, [*of_steps, *others], fitted)
+    device = None if counted is None else _device(run, recorded, step, regions, classifier)
     samples = sum(stack.count for block in blocks for stack in block)
     return RunBudget(
         command=tuple(meta.program),
@@ -211,12 +218,14 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         wall=step,
         host=host,
         threads=thread_budgets(others, meta.pid, step.ns, classifier) if others else (),
-        regions=_regions(run, [*of_steps, *others], fitted),
+        device=device,
+        regions=regions,
         slowest=() if counted is None else slowest_steps(counted, meta.compilations, first=meta.before),
         warnings=(
             *meta.warnings,
             *warnings.of_stacks(run, samples, _samples(of_steps), has_steps=counted is not None),
             *warnings.of_steps(counted, ratio, step),
+            *warnings.of_devices(device, step),
             *placement_warnings(meta.unplaced, host),
         ),
         capture=str(run.path),
@@ -284,10 +293,19 @@ def _sampled(threads: Sequence[SampledThread], home: Place | None) -> list[list[
     return completed(in_blocks([_inside([thread], home) for thread in threads]))
 
 
-def _traced(run: StoredRun, wall: StepWall, classifier: Classifier) -> Reading | None:
-    """Time in operators by the trace of some steps."""
-    recorded = read_steps(run.path, run.steps)
-    return None if recorded is None else operators_of_trace(recorded, wall.ns, classifier)
+def _device(
+    run: StoredRun,
+    recorded: RecordedSteps | None,
+    wall: StepWall,
+    regions: Sequence[RegionBudget],
+    classifier: Classifier,
+) -> RunDevice | None:
+    """The devices in the recorded steps, and in the regions that these entered."""
+    if recorded is None or run.steps is None:
+        return None
+    entered = run.meta.traced_regions
+    bare = [BareRegion(region.name, region.wall.ns, entered.get(region.name, [])) for region in regions]
+    return run_device(recorded.trace, run.steps, wall.ns, bare, classifier)
 
 
 def _step_ratio(steps: pd.DataFrame | None) -> float | None:

@@ -22,11 +22,13 @@ from overhead_lens.budget.trace import LOOP_EVENT, trace_budget
 from overhead_lens.captures.files import KINETO
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.program.area import Phase
-from overhead_lens.readers.kineto.read import read_events
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.host import HOST_EVENTS
 
 OPERATORS = "operators"
 """The check of all that operators do: dispatcher, allocation, kernels, and waiting for the team of threads that computes them."""
@@ -46,11 +48,13 @@ class RecordedSteps:
     """The recorded steps of a run.
 
     Attributes:
+        trace: As it was recorded.
         events: The windows' span as the measured loop, and all events besides.
         steps: How many there are.
         slower_ns: What a recorded step takes longer than a bare one: what recording costs, and what else it met.
     """
 
+    trace: Trace
     events: pd.DataFrame
     steps: int
     slower_ns: float
@@ -71,8 +75,10 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
         return None
     ns = steps["end_ns"] - steps["begin_ns"]
     traced, bare = ns[steps["phase"] == Phase.TRACED], ns[steps["phase"] == Phase.BARE]
-    events = read_events(path / KINETO)
-    windows = events[events["name"].str.startswith(_WINDOW)]
+    trace = read_trace(path / KINETO)
+    events = trace.events
+    # A device repeats the host's annotations over the kernels that they launched.
+    windows = events[events["name"].str.startswith(_WINDOW) & events["cat"].isin(HOST_EVENTS)]
     if windows.empty or traced.empty or bare.empty:
         return None
     calls = min(len(windows), len(traced))
@@ -80,7 +86,8 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
     begin = int(windows["start_ns"].min())
     end = int((windows["start_ns"] + windows["dur_ns"]).max())
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
-    return RecordedSteps(pd.concat([loop, events.drop(windows.index)], ignore_index=True), calls, slower_ns)
+    rest = pd.concat([loop, events.drop(windows.index)], ignore_index=True)
+    return RecordedSteps(trace, rest, calls, slower_ns)
 
 
 def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Classifier) -> Reading | None:

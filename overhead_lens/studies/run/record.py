@@ -147,6 +147,7 @@ def _write(
         rate_hz=sampler.sampled[-1].rate_hz if sampler.sampled else RATE_HZ,
         unplaced=sampler.unplaced,
         regions=_regions(notes, has_steps=bool(rows)),
+        traced_regions=notes.get("traced_regions", {}),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],
         rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else None,
         warnings=_warnings(program, area, notes, child.returncode),

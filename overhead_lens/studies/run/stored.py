@@ -79,6 +79,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
         samples, errors: Stacks taken by the sampler in all turns, and stacks that it could not read.
         rate_hz: Stacks a second that were asked for in the turns.
         reason: Why there are no stacks; empty where there are.
+        traced_regions: When recorded steps entered and left each region, by ``time.perf_counter_ns``: the first times of each.
         unplaced: Why the program's threads were not placed while it was sampled; empty where they were or need not be.
     """
 
@@ -101,6 +102,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
     rate_hz: int = 100
     unplaced: str = ""
     regions: list[StoredRegion] = msgspec.field(default_factory=list)
+    traced_regions: dict[str, list[tuple[int, int]]] = msgspec.field(default_factory=dict)
     compilations: list[Compilation] = msgspec.field(default_factory=list)
     rank: int | None = None
     warnings: list[str] = msgspec.field(default_factory=list)

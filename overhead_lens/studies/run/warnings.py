@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.estimate import T_OVER_BLOCKS, Measured
+from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.stored import StoredRun
 from overhead_lens.units import format_ns
 
@@ -52,6 +53,15 @@ def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measu
         yield f"steps of the later half take {than} than those of the first: the budget is their mean"
     if wall.interval != T_OVER_BLOCKS:
         yield "too few steps for an interval"
+
+
+def of_devices(device: RunDevice | None, wall: Measured) -> Iterator[str]:
+    """Warnings about the devices' side of a step."""
+    if device is not None and device.busiest_ns > wall.ci95_ns[1]:
+        yield (
+            f"a device is busy for {format_ns(device.busiest_ns)} per step under the profiler, longer than the bare step: taken"
+            " as all of it"
+        )
 
 
 def of_stacks(run: StoredRun, samples: int, taken: int, *, has_steps: bool) -> Iterator[str]:
