@@ -25,6 +25,7 @@ from typing import Any
 
 _LOOK_S, _LAST_S = 0.01, 30.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_DEVICES = ("CUDA", "XPU", "MTIA")
 # Kineto prints to stderr when it begins and ends; it reads this once, when it is first used.
 _LOUDNESS, _SILENT = "KINETO_LOG_LEVEL", "99"
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -93,7 +94,7 @@ class _Recording:
     """torch.profiler at work in the main thread.
 
     Attributes:
-        full: Whether it has as many steps as are asked for.
+        full: Whether it has as many steps as are requested.
         stopped: Set when it has ended.
         written: Set when nothing more is done with the trace.
     """
@@ -103,6 +104,7 @@ class _Recording:
         self._profile: Any = None
         self._ended: Any = None
         self._step: Any = None
+        self._regions: list[Any] = []
         self._restore: list[Callable[[], object]] = []
         self.full = False
         self.stopped, self.written = threading.Event(), threading.Event()
@@ -110,8 +112,10 @@ class _Recording:
     def start(self, most_steps: int) -> None:
         profiler = self._torch.profiler
         activities = [profiler.ProfilerActivity.CPU]
-        if self._torch.cuda.is_available():
-            activities.append(profiler.ProfilerActivity.CUDA)
+        for each in profiler.supported_activities():
+            device = getattr(self._torch, each.name.lower(), None) if each.name in _DEVICES else None
+            if device is not None and device.is_available():
+                activities.append(each)
         loud = os.environ.get(_LOUDNESS)
         os.environ[_LOUDNESS] = _SILENT
         try:
@@ -122,6 +126,7 @@ class _Recording:
             if loud is not None:
                 os.environ[_LOUDNESS] = loud
         self._profile = profile
+        self._note_regions()
         self._mark_steps(most_steps)
         self._make_way()
         atexit.register(self._leave)
@@ -136,7 +141,7 @@ class _Recording:
         try:
             for each in self._restore:
                 each()
-            self._close_step()
+            self._close_regions()
             profile.stop()
         finally:
             self._ended = profile
@@ -151,6 +156,32 @@ class _Recording:
         """The program ends: the trace is written before."""
         self.stop()
         self.written.wait(_LAST_S)
+
+    def _note_regions(self) -> None:
+        """Know the program's regions that are open: one that outlives its profiler crashes torch 2.13."""
+        kind, regions = self._torch.autograd.profiler.record_function, self._regions
+        enter, leave = kind.__enter__, kind.__exit__
+
+        def entered(region: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():
+                regions.append(region)
+            return enter(region)
+
+        def left(region: Any, *error: Any) -> Any:
+            if regions and regions[-1] is region:
+                regions.pop()
+            return leave(region, *error)
+
+        kind.__enter__, kind.__exit__ = entered, left
+        self._restore.append(lambda: setattr(kind, "__enter__", enter))
+        self._restore.append(lambda: setattr(kind, "__exit__", leave))
+
+    def _close_regions(self) -> None:
+        """Leave what is open now, so that the program leaves it without effect."""
+        while self._regions:
+            region = self._regions.pop()
+            region.__exit__(None, None, None)
+            region.run_callbacks_on_exit = False
 
     def _mark_steps(self, most: int) -> None:
         """A window from one call of an optimizer to the next."""

@@ -37,16 +37,29 @@ def train(steps: int = 2_500) -> str:
     return hashlib.sha256(b"".join(each.detach().numpy().tobytes() for each in model.parameters())).hexdigest()
 
 
-def train_with_an_own_profile() -> list[Any]:
-    train(200)
+def until(recorded: bool) -> None:
+    while torch._C._autograd._profiler_enabled() != recorded:
+        torch.ones(8) + 1
+
+
+def profile_meanwhile() -> bool:
+    until(recorded=True)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
         torch.ones(8) + 1
-    return [train(), "aten::add" in {event.name for event in own.events()}]
+    return "aten::add" in {event.name for event in own.events()}
+
+
+def stay_in_regions() -> bool:
+    """Regions that are entered while a trace is made, and left after it."""
+    until(recorded=True)
+    with torch.profiler.record_function("outer"), torch.profiler.record_function("inner"):
+        until(recorded=False)
+    return True
 
 
 def fork() -> Any:
     """What a child says of a profiler, and that it can compute."""
-    train(200)
+    until(recorded=True)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -57,7 +70,7 @@ def fork() -> Any:
     said = json.loads(os.read(read, 100))
     os.close(read)
     os.close(write)
-    train()
+    until(recorded=False)
     return said
 
 
@@ -79,6 +92,7 @@ def state() -> dict[str, Any]:
         "threads": [each.name for each in threading.enumerate()],
         "hooks": len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks),
         "profile": torch.autograd.profiler.profile._prepare_trace.__qualname__,
+        "region": torch.autograd.profiler.record_function.__exit__.__qualname__,
         "profiler": torch._C._autograd._profiler_enabled(),
         "loudness": os.environ.get("KINETO_LOG_LEVEL"),
         "files": len(os.listdir("/proc/self/fd")),
@@ -88,4 +102,5 @@ def state() -> dict[str, Any]:
 signal.signal(signal.SIGUSR1, run_file)
 for line in sys.stdin:
     print(json.dumps(globals()[line.strip()]()), flush=True)
-train(200 if len(sys.argv) == 2 else int(sys.argv[2]))
+if len(sys.argv) > 2:
+    train(int(sys.argv[2]))

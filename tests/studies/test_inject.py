@@ -142,11 +142,9 @@ def test_it_ends_when_nobody_waits_for_it(target: Target, tmp_path: Path, shared
 
 
 def test_the_programs_own_profiler_goes_first(target: Target, tmp_path: Path) -> None:
-    undisturbed = target.ask("train")
-    target.tell("train_with_an_own_profile")
-    names = traced(target, tmp_path, UNTIL_IT_IS_STOPPED)
-    assert "ProfilerStep#0" in names
-    assert target.answer() == [undisturbed, True]
+    target.tell("profile_meanwhile")
+    traced(target, tmp_path, UNTIL_IT_IS_STOPPED)
+    assert target.answer()
     target.tell("profile_for_long")
     time.sleep(0.5)
     with pytest.raises(MeasurementError, match="cannot be traced: it uses torch.profiler itself"):
@@ -155,9 +153,18 @@ def test_the_programs_own_profiler_goes_first(target: Target, tmp_path: Path) ->
     assert target.ask("state") == target.before
 
 
+def test_regions_that_outlive_the_trace(target: Target, tmp_path: Path) -> None:
+    target.tell("stay_in_regions", "train")
+    names = traced(target, tmp_path, Bounds(seconds=0.3, steps=10**9))
+    assert {"outer", "inner"} <= set(names)
+    assert target.answer()
+    target.answer()
+    assert target.ask("state") == target.before
+
+
 def test_a_child_records_nothing(target: Target, tmp_path: Path) -> None:
     target.tell("fork")
-    traced(target, tmp_path, Bounds(seconds=1, steps=10**9))
+    traced(target, tmp_path, Bounds(seconds=0.5, steps=10**9))
     assert target.answer() == [False, 16.0]
 
 

@@ -94,7 +94,7 @@ def record_process(request: AttachRequest, interrupted: Event, listener: Listene
 def _trace(
     request: AttachRequest, watched: Watched, folder: Path, interrupted: Event, listener: Listener
 ) -> tuple[str, ...]:
-    """Store a trace of the process, if it is asked for; why there is none."""
+    """Store a trace of the process, if it is requested; why there is none."""
     if not request.trace:
         return ()
     listener.step(f"torch.profiler records process {request.pid} for up to {Bounds().seconds:g} s")
