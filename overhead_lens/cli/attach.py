@@ -56,6 +56,14 @@ def attach(
     top: Annotated[
         bool, typer.Option("--top", help="Refresh until q or Ctrl-C; nothing is stored.", rich_help_panel=EFFORT)
     ] = False,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Then start torch.profiler inside the process for up to 1 s (Python 3.14 and newer).",
+            rich_help_panel=EFFORT,
+        ),
+    ] = False,
     output: Annotated[Path | None, directory_option("capture")] = None,
     rules: Rules = None,
     html: Html = None,
@@ -76,7 +84,7 @@ def attach(
     if sys.platform == "win32":
         raise UsageError("attach watches processes on Linux only; captures made there can be read here")
     if top:
-        refuse(context, "with --top, which stores nothing", "output", "html", "json_", "force")
+        refuse(context, "with --top, which stores nothing", "trace", "output", "html", "json_", "force")
     if top and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--top needs a terminal: run it in one, or leave out --top")
     classifier = default_classifier(rules)
@@ -85,6 +93,7 @@ def attach(
         seconds=duration or (_TOP_S if top else _SECONDS),
         rate_hz=rate,
         subprocesses=subprocesses,
+        trace=trace,
         output=output,
     )
     with until_interrupted() as interrupted:
