@@ -36,12 +36,12 @@ class Opened:
             self.page.wait_for_timeout(20)
 
     def draw_all(self) -> None:
-        """Unfold every section and bring each chart into sight, so that all are drawn."""
+        """Unfold every section and bring each icicle into sight, so that all are drawn."""
         for section in self.page.query_selector_all("details:not([open])"):
             section.evaluate("section => { section.open = true; }")
-        for chart in self.page.query_selector_all("[data-chart]"):
-            chart.scroll_into_view_if_needed()
-            chart.wait_for_selector("svg.main-svg", state="attached")
+        for icicle in self.page.query_selector_all("[data-icicle]"):
+            icicle.scroll_into_view_if_needed()
+            icicle.wait_for_selector(".tile", state="attached")
         self.page.evaluate("scrollTo(0, 0)")
 
 

@@ -52,6 +52,12 @@ def attach(
     ] = None,
     subprocesses: Annotated[bool, option(TARGET, "Also watch child processes.", "--subprocesses")] = False,
     top: Annotated[bool, option(EFFORT, "Refresh until q or Ctrl-C; nothing is stored.", "--top")] = False,
+    trace: Annotated[
+        bool,
+        option(
+            EFFORT, "Then start torch.profiler inside the process for up to 1 s (Python 3.14 and newer).", "--trace"
+        ),
+    ] = False,
     output: Annotated[Path | None, given.directory_option("capture")] = None,
     rules: given.Rules = None,
     html: given.Html = None,
@@ -72,7 +78,7 @@ def attach(
     if sys.platform == "win32":
         raise UsageError("attach watches processes on Linux only; captures made there can be read here")
     if top:
-        refuse(context, "with --top, which stores nothing", "output", "html", "json_", "force")
+        refuse(context, "with --top, which stores nothing", "trace", "output", "html", "json_", "force")
     if top and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--top needs a terminal: run it in one, or leave out --top")
     classifier = default_classifier(rules)
@@ -81,6 +87,7 @@ def attach(
         seconds=duration or (_TOP_S if top else _SECONDS),
         rate_hz=rate,
         subprocesses=subprocesses,
+        trace=trace,
         output=output,
     )
     with until_interrupted() as interrupted:

@@ -30,8 +30,14 @@ def ink(look: str) -> str:
     return INKS.get(name) or _OTHERS.get(name, (_NONE, ""))[0]
 
 
+def letters_on(color: str) -> str:
+    """Black or white, whichever is read better on a color ``#rrggbb``: the contrast is 4.5 or more."""
+    red, green, blue = ((int(color[at : at + 2], 16) / 255) ** 2.2 for at in (1, 3, 5))
+    return "#000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 else "#fff"
+
+
 def hatch(look: str) -> str:
-    """Plotly's name of the pattern; empty for a plain area."""
+    """The name of the pattern; empty for a plain area."""
     return HATCHES.get(look.removeprefix(IDLE), "")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from overhead_lens.report.page.model import Chart, Lanes
+from overhead_lens.report.page.model import Icicle, Lanes, Plot
 from overhead_lens.report.text.blocks import interval_text, signed_interval_text
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Interval
@@ -37,7 +37,7 @@ class Piece:
     """Part of a stacked bar.
 
     Attributes:
-        look: The name whose color and pattern it has (``looks.py``).
+        look: The name whose color and pattern it has (``looks.py``); empty for a gap.
     """
 
     look: str
@@ -185,7 +185,7 @@ class Card:
     remedy: str
 
 
-Picture: TypeAlias = Chart | Lanes | Notes
+Picture: TypeAlias = Plot | Icicle | Lanes | Table | Notes
 
 
 @dataclass(frozen=True, slots=True)

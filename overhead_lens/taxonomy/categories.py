@@ -14,7 +14,7 @@ class Category:
         name: As documents spell it.
         color: In a terminal, a name that rich knows.
         ink: In a picture, ``#rrggbb``.
-        hatch: What tells it apart there without colors, as Plotly names patterns; empty for a plain area.
+        hatch: What tells it apart there without colors, drawn by ``report/printers/html.py``; empty for a plain area.
         parts: Its named shares and what belongs to them; empty for one that is listed by guard or frame.
         part_optional: Whether time may have none of them; beside time that has one, it is the part ``other``.
         blamed_as: What a device is idle because of while the host is in it; its own name where empty.

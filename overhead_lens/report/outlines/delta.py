@@ -19,6 +19,7 @@ from overhead_lens.report.outline import (
     Notes,
     Outline,
     Picture,
+    Piece,
     Row,
     Section,
     Table,
@@ -39,8 +40,6 @@ from overhead_lens.report.outlines.run import title as run_title
 from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.page.charts.waterfall import waterfall
-from overhead_lens.report.page.model import Chart
 from overhead_lens.report.text.blocks import side_titles
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
@@ -56,7 +55,7 @@ def delta_outline(delta: Delta) -> Outline:
     guards = guard_kinds_in_words(delta.base, delta.new)
     told = [*_factors(delta.factors), *instruction_sections(delta.instructions)]
     stacks = Section("Stacks of both sides", [Drawing(partial(_stacks, delta))], reach="page")
-    changed = _changed(delta, titles, "call", [f"guards: {guards}"] if guards else [])
+    changed = _changed(delta, titles, [f"guards: {guards}"] if guards else [])
     return Outline(
         " → ".join(dict.fromkeys(titles)),
         _sentence(delta.sentence),
@@ -73,7 +72,7 @@ def run_delta_outline(delta: RunDelta) -> Outline:
     return Outline(
         " → ".join(dict.fromkeys(titles)),
         _sentence(delta.sentence),
-        sections(_changed(delta, titles, delta.per, []), _moved(delta)),
+        sections(_changed(delta, titles, []), _moved(delta)),
         figure=_figure(delta, delta.per),
         warnings=delta.warnings,
         origin=partial(_origin, delta),
@@ -89,23 +88,40 @@ def _figure(delta: Delta | RunDelta, per: str) -> str:
     return f"{format_ns(delta.base.wall.ns)} → {format_ns(delta.new.wall.ns)} per {per}{ratio}: {delta.verdict}"
 
 
-def _changed(delta: Delta | RunDelta, titles: tuple[str, str], per: str, notes: Sequence[str]) -> Section:
-    """The categories of both sides as bars to one scale, a waterfall and a table."""
+def _changed(delta: Delta | RunDelta, titles: tuple[str, str], notes: Sequence[str]) -> Section:
+    """The categories of both sides as bars to one scale, the changes between them, and a table."""
     base, new = delta.base, delta.new
-    full_ns = max(base.wall.ns, new.wall.ns)
+    changes, full_ns = _waterfall(delta)
     sides = zip(("base", "new"), titles, (base, new), strict=True)
     bars = [wall_bar(f"{name}: {title}", side.host, side.wall, full_ns) for name, title, side in sides]
     blocks: list[Block] = [
         Bars(bars, "Both budgets to one scale."),
-        Drawing(lambda _: [_waterfall(delta, per)]),
+        Drawing(lambda _: [changes] if changes.rows else []),
         _table(delta),
         Notes([*notes, *_by_frames(delta.host)], tone="dim"),
     ]
     return Section("What changed", blocks, reach="everywhere")
 
 
-def _waterfall(delta: Delta | RunDelta, per: str) -> Chart:
-    return waterfall(delta.base.wall.ns, delta.wall_delta_ns, delta.host, per)
+def _waterfall(delta: Delta | RunDelta) -> tuple[Table, float]:
+    """A bar for each change, from where the one before it ends, and the scale: the largest time on the way."""
+    at_ns = full_ns = float(delta.base.wall.ns)
+    places = []
+    for change in delta.host:
+        if change.delta_ns:
+            start_ns, at_ns = at_ns, at_ns + change.delta_ns
+            full_ns = max(full_ns, at_ns)
+            places.append((change, max(0.0, min(start_ns, at_ns))))
+    full_ns = max(full_ns, delta.new.wall.ns)
+    rows = [_change(change, left_ns, full_ns) for change, left_ns in places]
+    return Table([names(""), names(""), Column("")], rows, "from the base to the new side"), full_ns
+
+
+def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
+    size_ns, look = abs(change.delta_ns), LONGER if change.delta_ns > 0 else SHORTER
+    told = f"{change.category} {format_signed_ns(change.delta_ns)}"
+    bar = (Piece("", left_ns, ""), Piece(look, size_ns, told), Piece("", full_ns - left_ns - size_ns, ""))
+    return Row([text(change.category, change.category), Cell(pieces=bar), signed(change.delta_ns)])
 
 
 def _table(delta: Delta | RunDelta) -> Table:
@@ -161,7 +177,7 @@ def _moved(delta: Delta | RunDelta) -> Section:
 
 def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
     sides = [stacks_of(side) for side in (delta.base, delta.new)]
-    if missing := [reason for _, reason in sides if reason]:
+    if missing := list(dict.fromkeys(reason for _, reason in sides if reason)):
         return [Notes(missing)]
     fitted = classifier.fitted(stack for stacks, _ in sides for stack in stacks)
     base, new = (tree_of(stacks, fitted, "the call") for stacks, _ in sides)

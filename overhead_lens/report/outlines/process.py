@@ -24,6 +24,7 @@ from overhead_lens.report.outline import (
     numbers,
     row,
     sections,
+    share,
     text,
 )
 from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table
@@ -31,7 +32,7 @@ from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
-from overhead_lens.studies.attach.analysis import ProcessBudget
+from overhead_lens.studies.attach.analysis import ProcessBudget, TracedMoment
 from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta
 from overhead_lens.studies.attach.stored import read_process
 from overhead_lens.taxonomy.classifier import Classifier
@@ -60,6 +61,7 @@ def process_outline(process: ProcessBudget) -> Outline:
         sections(
             Section(f"Where the time of {name_of(first)} goes", [bar, table], reach="everywhere"),
             _others(others, process.pid),
+            *(_traced(first, process.traced, stored) if process.traced is not None else ()),
             Section(f"Costliest frames of {name_of(first)} by self time", [frames], is_open=False),
             *(
                 Section(
@@ -134,6 +136,25 @@ def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
     notes = Notes([f"{more} threads that are less busy are left out; --json has them."] if more else [])
     table = Table(columns, rows, brief=_BRIEF_THREADS)
     return Section("Other threads, busiest first", [table, notes], reach="everywhere")
+
+
+def _traced(thread: ThreadBudget, trace: TracedMoment, capture: str) -> Iterator[Section]:
+    """The main thread as it was sampled and as it traced itself."""
+    columns = [names("where"), Column("sampled"), names("95 % interval", gives_way=1), Column("traced"), names("")]
+    rows = []
+    for sampled, traced in zip(thread.host, trace.host, strict=True):
+        if not (sampled.ns or traced.ns):
+            continue
+        low, high = (end / max(1, thread.wall_ns) for end in sampled.ci95_ns)
+        differs = text("" if low <= traced.share <= high else "differs", tone="dim")
+        interval = text(f"{low:.1%} .. {high:.1%}")
+        label = text(sampled.category, sampled.category)
+        rows.append(Row([label, share(sampled.share), interval, share(traced.share), differs]))
+    steps = f" ({trace.steps} steps)" if trace.steps else ""
+    note = "The trace is of a later moment, torch.profiler lengthens operators, and their kernels are estimated."
+    notes = Notes([note, f"all of it: overhead-lens analyze {capture}/{trace.file}"])
+    heading = f"{name_of(thread)} sampled, and traced for {format_ns(trace.wall_ns)}{steps}"
+    yield Section(heading, [Table(columns, rows), notes], reach="everywhere")
 
 
 def _stacks(process: ProcessBudget, thread: ThreadBudget, classifier: Classifier) -> Iterator[Picture]:

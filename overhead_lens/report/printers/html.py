@@ -44,6 +44,12 @@ def patterns() -> str:
     return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>{made}</defs></svg>\n'
 
 
+def pattern_fill(hatch: str) -> str:
+    """The ``fill`` of an area with a pattern; empty for a plain one."""
+    name = _PATTERN_NAMES.get(hatch)
+    return f"url(#{name})" if name else ""
+
+
 def table_html(table: Table, attributes: Attributes) -> str:
     """The element of a table; a caption is the caller's."""
     numbers = [column.is_number for column in table.columns]
@@ -97,11 +103,11 @@ def bar_svg(pieces: Sequence[Piece], full: float, attributes: Attributes, *, hat
     drawn, left = [], 0.0
     for piece in pieces:
         width = _WIDTH * piece.size / full if full else 0.0
-        if piece.size:
+        if piece.size and piece.look:
             title = f"<title>{shown(piece.text)}</title></rect>"
             drawn.append(_rect(left, width, piece.look) + title)
-            if hatched and (name := _PATTERN_NAMES.get(looks.hatch(piece.look))):
-                drawn.append(_rect(left, width, piece.look, f"url(#{name})") + title)
+            if hatched and (fill := pattern_fill(looks.hatch(piece.look))):
+                drawn.append(_rect(left, width, piece.look, fill) + title)
         left += width
     return f"<svg{_BOX}{attributes('bar')}>{''.join(drawn)}</svg>"
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from overhead_lens.report.outline import Bars, Block, Card, Drawing, Notes, Outline, Picture, Table
 from overhead_lens.report.page.lanes import lanes_svg
-from overhead_lens.report.page.model import Chart, Lanes
-from overhead_lens.report.page.write import chart_html, details, document, provenance
+from overhead_lens.report.page.model import Icicle, Lanes, Plot
+from overhead_lens.report.page.plot import plot_svg
+from overhead_lens.report.page.write import details, document, icicle_html, provenance
 from overhead_lens.report.printers.html import bars_html, patterns, shown, table_html
 from overhead_lens.taxonomy.classifier import Classifier
 
@@ -17,10 +18,12 @@ _NAMED = {"python": "Python", "torch": "torch", "version": "Overhead Lens"}
 
 def page_of(outline: Outline, classifier: Classifier) -> str:
     """The document; pictures are drawn by the rules of a classifier."""
-    charts: list[Chart] = []
+    icicles: list[Icicle] = []
     parts = [
         details(
-            section.heading, "".join(_block(block, classifier, charts) for block in section.blocks), section.is_open
+            section.heading,
+            "".join(_block(block, classifier, icicles, outline.sentence) for block in section.blocks),
+            section.is_open,
         )
         for section in outline.sections
     ]
@@ -30,7 +33,7 @@ def page_of(outline: Outline, classifier: Classifier) -> str:
     title = f"{outline.title}: {outline.figure}" if outline.figure else outline.title
     below = "".join(f'<p class="about">{shown(line)}</p>\n' for line in (*outline.about, *_origin(origin)))
     body = f"{patterns()}{''.join(parts)}{provenance(origin)}"
-    return document(title, outline.sentence, below, body, charts)
+    return document(title, outline.sentence, below, body, icicles)
 
 
 def _origin(pairs: Sequence[tuple[str, str]]) -> list[str]:
@@ -45,7 +48,7 @@ def _origin(pairs: Sequence[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def _block(block: Block, classifier: Classifier, charts: list[Chart]) -> str:
+def _block(block: Block, classifier: Classifier, icicles: list[Icicle], sentence: str) -> str:
     if isinstance(block, Table):
         return _table(block.shown(whole=True))
     if isinstance(block, Bars):
@@ -54,25 +57,33 @@ def _block(block: Block, classifier: Classifier, charts: list[Chart]) -> str:
     if isinstance(block, Notes):
         return _paragraphs(block.lines)
     if isinstance(block, Card):
-        return _card(block)
+        return _card(block, sentence)
     assert isinstance(block, Drawing)
-    return "".join(_picture(picture, charts) for picture in block.draw(classifier))
+    return "".join(_picture(picture, icicles) for picture in block.draw(classifier))
 
 
-def _picture(picture: Picture, charts: list[Chart]) -> str:
-    """A picture; a chart is added to ``charts``."""
-    if isinstance(picture, Chart):
-        charts.append(picture)
-        return chart_html(picture, len(charts) - 1)
-    return lanes_svg(picture, shown) if isinstance(picture, Lanes) else _paragraphs(picture.lines)
+def _picture(picture: Picture, icicles: list[Icicle]) -> str:
+    """A picture; an icicle is added to ``icicles``, from which the page's script draws it."""
+    if isinstance(picture, Icicle):
+        icicles.append(picture)
+        return icicle_html(picture, len(icicles) - 1)
+    if isinstance(picture, Plot):
+        return plot_svg(picture)
+    if isinstance(picture, Lanes):
+        return lanes_svg(picture, shown)
+    return _table(picture.shown(whole=True)) if isinstance(picture, Table) else _paragraphs(picture.lines)
 
 
-def _card(card: Card) -> str:
+def _card(card: Card, sentence: str) -> str:
+    """A card; without its title if the sentence below the page's title says it."""
     evidence = _paragraphs([line for line in card.evidence if line])
-    return (
-        f'<details class="card" open>\n<summary><strong>{shown(card.title)}</strong></summary>\n'
-        f"{evidence}<p><em>try</em> {shown(card.remedy)}</p>\n</details>\n"
-    )
+    remedy = f"<em>try</em> {shown(card.remedy)}"
+    title = f"<strong>{shown(card.title)}</strong>"
+    if card.title[1:].removesuffix(".") in sentence:
+        head, body = remedy, evidence
+    else:
+        head, body = title, f"{evidence}<p>{remedy}</p>\n"
+    return f'<details class="card" open>\n<summary>{head}</summary>\n{body}</details>\n'
 
 
 def _table(table: Table) -> str:

@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from overhead_lens.budget.threads import ThreadBudget, is_main, placement_warnings, thread_budgets
 from overhead_lens.budget.thresholds import UNATTRIBUTED_SHARE, UNREADABLE_STACKS_SHARE
+from overhead_lens.captures.files import KINETO
 from overhead_lens.errors import require
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.result import Result
 from overhead_lens.studies.attach.slowdown import slowdown
 from overhead_lens.studies.attach.stored import ProcessMeta, read_process
 from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.analyzer import analyze_trace
 
 FEWEST_SAMPLES = 500
 """Fewer leave a category of 1 % uncertain by about as much."""
 
 _THERE_SHARE = 0.95
 _MOST_NAMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TracedMoment:
+    """The trace that a process made of itself after it was watched.
+
+    Attributes:
+        file: The trace, in the capture.
+        wall_ns: The traced steps, or all of it where an optimizer marks none.
+        steps: How many.
+        host: The main thread's categories; sums to ``wall_ns``.
+    """
+
+    file: str
+    wall_ns: int
+    steps: int
+    host: tuple[HostCategory, ...]
+
+    def __post_init__(self) -> None:
+        require(
+            sum(category.ns for category in self.host) == self.wall_ns, "a traced thread does not sum to its window"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +58,7 @@ class ProcessBudget(Result):
         samples: Stacks of all threads.
         slowdown_share: What watching cost it, by its own CPU clock; None if unknown.
         threads: The main thread first, then the busiest; the host of each sums to ``duration_ns``.
+        traced: Of the main thread; None if none was asked for or made.
     """
 
     pid: int
@@ -44,6 +71,7 @@ class ProcessBudget(Result):
     threads: tuple[ThreadBudget, ...]
     warnings: tuple[str, ...]
     capture: str
+    traced: TracedMoment | None = None
 
     def __post_init__(self) -> None:
         closes = all(thread.wall_ns == self.duration_ns for thread in self.threads)
@@ -57,7 +85,22 @@ def process_of(path: Path, classifier: Classifier) -> ProcessBudget:
     Raises:
         UsageError: It is none, or a damaged one.
     """
-    return make_process(*read_process(path), classifier, str(path))
+    process = make_process(*read_process(path), classifier, str(path))
+    trace = path / KINETO
+    return replace(process, traced=_traced(trace, process.pid, classifier)) if trace.exists() else process
+
+
+def _traced(path: Path, pid: int, classifier: Classifier) -> TracedMoment | None:
+    """The main thread of a trace; None if the trace has nothing of it.
+
+    Raises:
+        UsageError: The trace is damaged.
+    """
+    analysis = analyze_trace(read_trace(path), classifier)
+    main = next((thread for thread in analysis.threads if thread.tid == str(pid)), None)
+    if main is None:
+        return None
+    return TracedMoment(path.name, analysis.window.wall_ns, len(analysis.steps), main.host)
 
 
 def make_process(

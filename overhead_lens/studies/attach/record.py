@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import shlex
+import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,16 +14,17 @@ from threading import Event
 
 from overhead_lens import __version__
 from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
-from overhead_lens.captures.files import STACKS
+from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.environment import describe_machine
-from overhead_lens.machine.other_process import thread_count
+from overhead_lens.machine.other_process import examine, thread_count
 from overhead_lens.machine.request import CAPTURES, Listener, command_line
 from overhead_lens.readers.py_spy.threads import read_threads
 from overhead_lens.samplers.blocks import blocks_of, write_blocks
 from overhead_lens.samplers.py_spy import SEES
 from overhead_lens.samplers.sampler import NoStackError, Watch
 from overhead_lens.studies.attach.analysis import ProcessBudget, make_process
+from overhead_lens.studies.attach.inject import Bounds, inject, require_injection
 from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
 from overhead_lens.studies.attach.watch import Watched, limit_s, watch
 from overhead_lens.taxonomy.classifier import Classifier
@@ -37,6 +40,7 @@ class AttachRequest:
 
     Attributes:
         rate_hz: Stacks a second of each thread; None for ``default_rate_hz``.
+        trace: Whether the process then records itself with torch.profiler for a moment.
         output: Directory the user named; None for a new one under ``parent``.
     """
 
@@ -44,6 +48,7 @@ class AttachRequest:
     seconds: float
     rate_hz: int | None = None
     subprocesses: bool = False
+    trace: bool = False
     output: Path | None = None
     parent: Path = CAPTURES
     command: Sequence[str] = field(default_factory=command_line)
@@ -68,7 +73,9 @@ def record_process(request: AttachRequest, interrupted: Event, listener: Listene
         MeasurementError: It cannot be watched, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
-    listener.begin(3)
+    if request.trace:
+        require_injection(examine(request.pid))
+    listener.begin(4 if request.trace else 3)
     with recording_directory(request.output, request.parent, f"process-{request.pid}") as folder:
         try:
             watched = watch(request.watch(folder), request.seconds, interrupted, listener)
@@ -76,10 +83,29 @@ def record_process(request: AttachRequest, interrupted: Event, listener: Listene
                 folder / STACKS,
                 ((block, 1) for block in blocks_of(watched.run.sequences, watched.thread, watched.alive)),
             )
-            write_meta(folder, PROCESS, meta_of(request, watched, started))
+            untraced = _trace(request, watched, folder, interrupted, listener)
+            write_meta(folder, PROCESS, meta_of(request, watched, started, untraced))
         except OSError as error:
             raise MeasurementError(cannot_write(folder, error)) from error
         return folder
+
+
+def _trace(
+    request: AttachRequest, watched: Watched, folder: Path, interrupted: Event, listener: Listener
+) -> tuple[str, ...]:
+    """Store a trace of the process, if it is requested; why there is none."""
+    if not request.trace:
+        return ()
+    listener.step(f"torch.profiler records process {request.pid} for up to {Bounds().seconds:g} s")
+    plain = folder / ".kineto.json"
+    try:
+        inject(watched.process, Bounds(), plain, interrupted)
+    except MeasurementError as error:
+        return (f"there is no trace: {error}",)
+    with plain.open("rb") as source, gzip.open(folder / KINETO, "wb", compresslevel=1) as target:
+        shutil.copyfileobj(source, target)
+    plain.unlink()
+    return ()
 
 
 def watch_once(
@@ -101,7 +127,7 @@ def watch_once(
     return make_process(meta_of(request, watched, started), threads, classifier, "")
 
 
-def meta_of(request: AttachRequest, watched: Watched, started: datetime) -> ProcessMeta:
+def meta_of(request: AttachRequest, watched: Watched, started: datetime, untraced: tuple[str, ...] = ()) -> ProcessMeta:
     """``meta.json`` of a watch."""
     process, run = watched.process, watched.run
     return ProcessMeta(
@@ -118,7 +144,7 @@ def meta_of(request: AttachRequest, watched: Watched, started: datetime) -> Proc
         during=list(watched.during),
         unplaced=watched.unplaced,
         sees=SEES,
-        warnings=list(watched.notes),
+        warnings=[*watched.notes, *untraced],
         version=__version__,
         environment={**describe_machine(), "python": process.python, "torch": process.torch},
         command=shlex.join(request.command),

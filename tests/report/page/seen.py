@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from overhead_lens.report.outline import Block, Drawing, Notes, Outline, Picture, Section, Table
-from overhead_lens.report.page.model import Chart
+from overhead_lens.report.page.model import Icicle, Plot, Series
 from tests.drawn.stacks import CLASSIFIER
 
 EVIL = (
@@ -33,8 +33,12 @@ def blocks(page: Outline, heading: str) -> Iterator[Block | Picture]:
             yield block
 
 
-def charts(page: Outline, heading: str) -> list[Chart]:
-    return [block for block in blocks(page, heading) if isinstance(block, Chart)]
+def plots(page: Outline, heading: str) -> list[Plot]:
+    return [block for block in blocks(page, heading) if isinstance(block, Plot)]
+
+
+def icicles(page: Outline, heading: str) -> list[Icicle]:
+    return [block for block in blocks(page, heading) if isinstance(block, Icicle)]
 
 
 def rows(page: Outline, heading: str) -> list[list[list[str]]]:
@@ -53,13 +57,13 @@ def words(page: Outline, heading: str) -> list[str]:
     return [text for block in blocks(page, heading) if isinstance(block, Notes) for text in block.lines]
 
 
-def traces(chart: Chart) -> dict[str, dict[str, Any]]:
+def series(plot: Plot) -> dict[str, Series]:
     """Those that have a name, by it."""
-    return {trace["name"]: trace for trace in chart.figure["data"] if "name" in trace}
+    return {each.name: each for each in plot.series if each.name}
 
 
-def notes(chart: Chart) -> list[str]:
-    return [note["text"] for note in chart.figure["layout"].get("annotations", [])]
+def notes(plot: Plot) -> list[str]:
+    return [note.text for note in plot.notes]
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.api import analyze
 from overhead_lens.comparison.model import Delta
 from overhead_lens.directories import load_directory
 from overhead_lens.report.forms import to_html
@@ -35,7 +36,7 @@ from tests.traces.test_ranks import rank
 
 REFERENCE = Path(__file__).parents[3] / "traces" / "reference"
 CLASSIFIER = default_classifier()
-MOST_BYTES = 6_000_000
+MOST_BYTES = 1_500_000
 
 
 def budget(name: str) -> Any:
@@ -118,11 +119,20 @@ def test_a_budget_says_what_its_report_says(chromium: Any, pages: dict[str, tupl
 def test_a_difference_has_a_bar_for_each_change(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
     result, file = pages["difference"]
     with opened(chromium, file) as shown:
-        shown.draw_all()
-        bars = shown.page.query_selector_all("[data-chart='0'] .bars .point")
+        bars = [bar.bounding_box() for bar in shown.page.query_selector_all("td svg.bar rect")]
         changes = [change for change in result.host if change.delta_ns]
-        assert len(bars) == 2 + len(changes)
-        for change in changes:
+        assert len(bars) == len(changes)
+        # Each begins where the one before it ends, from the base's time to the new one's.
+        at = result.base.wall.ns
+        whole = shown.page.query_selector("td svg.bar").bounding_box()
+        scale = whole["width"] / (result.base.wall.ns + sum(max(0, change.delta_ns) for change in changes))
+        for bar, change in zip(bars, changes, strict=True):
+            ends = sorted((at, at + change.delta_ns))
+            assert [bar["x"] - whole["x"], bar["width"]] == [
+                pytest.approx(ends[0] * scale, abs=1.0),
+                pytest.approx((ends[1] - ends[0]) * scale, abs=1.0),
+            ]
+            at = at + change.delta_ns
             assert f"{change.category}\t" in shown.text
             assert format_signed_ns(change.delta_ns) in shown.text
         assert "Frames of both sides" in shown.text
@@ -130,45 +140,74 @@ def test_a_difference_has_a_bar_for_each_change(chromium: Any, pages: dict[str, 
 
 def tree_of(shown: Opened) -> Any:
     shown.draw_all()
-    tree = shown.page.query_selector(".tree")
-    tree.wait_for_selector("[data-ready]", state="attached")
-    return tree
+    return shown.page.wait_for_selector(".tree[data-ready]")
 
 
 def test_an_icicle_is_searched(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
     _, file = pages["eager"]
     with opened(chromium, file) as shown:
         tree = tree_of(shown)
-        tree.query_selector("input").fill("Measured_LOOP")
-        assert tree.query_selector("output").inner_text() == "1 frame, 100.0 % of the width"
-        assert len(tree.query_selector_all(".slice.found")) == 1
+        search, output = tree.query_selector("[type=search]"), tree.query_selector("output")
+        search.fill("Measured_LOOP")
+        assert output.inner_text() == "1 frame, 100.0 % of the width"
+        (found,) = tree.query_selector_all(".tile.found")
+        assert found.evaluate("tile => getComputedStyle(tile).outlineWidth") == "2px"
         # One frame lies in another of that name: it is counted, its width is not.
-        tree.query_selector("input").fill("at::_ops")
-        found = tree.query_selector("output").inner_text()
+        search.fill("at::_ops")
         whole = shown.page.evaluate(SUMMED, "at::_ops")
-        assert found == f"{whole['frames']} frames, {whole['percent']} % of the width"
-        tree.query_selector("input").fill("no such frame")
-        assert tree.query_selector("output").inner_text() == "no frame of that name"
-        tree.query_selector("input").press("Escape")
-        assert tree.query_selector("output").inner_text() == ""
-        assert tree.query_selector_all(".slice.other") == []
+        assert output.inner_text() == f"{whole['frames']} frames, {whole['percent']} % of the width"
+        search.fill("no such frame")
+        assert output.inner_text() == "no frame of that name"
+        search.press("Escape")
+        assert output.inner_text() == ""
+        assert tree.query_selector_all(".tile.other") == []
 
 
 # The widths of the outermost frames of a name, summed another way: down from the root.
 SUMMED = """words => {
-  const { labels, parents, values } = JSON.parse(document.getElementById("charts").textContent)
-    .map(chart => chart.data[0]).find(trace => trace.type === "icicle");
-  const down = node => labels[node].includes(words) ? values[node]
-    : labels.reduce((sum, _, child) => sum + (parents[child] === String(node) ? down(child) : 0), 0);
-  const frames = labels.filter(label => label.includes(words)).length;
-  return { frames, percent: (100 * down(0) / values[0]).toFixed(1) };
+  const { trees: [[{ names: places, parents, sizes }]], texts } = JSON.parse(document.getElementById("icicles").textContent);
+  const names = places.map(place => texts[place]);
+  const down = node => names[node].includes(words) ? sizes[node]
+    : names.reduce((sum, _, child) => sum + (parents[child] === node ? down(child) : 0), 0);
+  const frames = names.filter(name => name.includes(words)).length;
+  return { frames, percent: (100 * down(0) / sizes[0]).toFixed(1) };
 }"""
 
 
-def shown_root(tree: Any) -> str:
-    """The name of the widest frame on top of the picture."""
-    name: str = tree.evaluate("tree => tree.querySelector('.chart').data[0].level[0]")
-    return name
+def level(tree: Any) -> str:
+    """The frame that is as wide as the picture."""
+    number: str = tree.query_selector(".icicle").get_attribute("data-level")
+    return number
+
+
+def boxes(tree: Any) -> list[tuple[str, dict[str, float]]]:
+    """Names and places of the frames that are to be seen."""
+    found: list[tuple[str, dict[str, float]]] = tree.evaluate(
+        """tree => [...tree.querySelectorAll(".tile")].filter(tile => tile.checkVisibility()).map(tile => {
+          const { x, y, width, height } = tile.getBoundingClientRect();
+          return [tile.textContent, { x, y, width, height }];
+        })"""
+    )
+    return found
+
+
+def test_an_icicle_shows_every_frame_below_its_caller(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    _, file = pages["compiled"]
+    with opened(chromium, file) as shown:
+        tree = tree_of(shown)
+        columns = shown.page.evaluate("JSON.parse(document.getElementById('icicles').textContent).trees[0][0]")
+        places = [box for _, box in boxes(tree)]
+        whole = places[0]
+        bottom = tree.evaluate("tree => tree.querySelector('.icicle').getBoundingClientRect().bottom")
+        assert len(places) == len(columns["names"])
+        for place, parent, size in zip(places, columns["parents"], columns["sizes"], strict=True):
+            assert place["width"] == pytest.approx(whole["width"] * size / columns["sizes"][0], abs=0.1)
+            assert place["y"] + place["height"] <= bottom + 0.1
+            if parent >= 0:
+                above = places[parent]
+                assert place["y"] == pytest.approx(above["y"] + above["height"])
+                assert above["x"] - 0.1 <= place["x"]
+                assert place["x"] + place["width"] <= above["x"] + above["width"] + 0.1
 
 
 def test_an_icicle_is_zoomed_by_a_click(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
@@ -177,55 +216,96 @@ def test_an_icicle_is_zoomed_by_a_click(chromium: Any, pages: dict[str, tuple[An
         tree = tree_of(shown)
         button = tree.query_selector("button")
         assert not button.is_visible()
-        slices = tree.query_selector_all("g.slice path.surface")
-        before = slices[2].bounding_box()["width"]
-        slices[2].click()
-        shown.until("document.querySelector('.tree button').checkVisibility()")
+        tree.query_selector("[data-node='3']").hover()
+        hovered = tree.query_selector("figcaption").inner_text()
+        frame = tree.query_selector("[data-node='4']")
+        frame.click()
+        assert button.is_visible()
         told = tree.query_selector("figcaption").inner_text()
+        assert told != hovered
         for name in ("frame", "category", "self", "with what it calls", "rule", "source of the rule"):
             assert f"{name}\n" in told
         assert "stacks)" in told
-        assert shown_root(tree) != "0"
-        assert max(each.bounding_box()["width"] for each in tree.query_selector_all("g.slice path.surface")) > before
+        assert level(tree) == "4"
+        whole = tree.query_selector(".icicle").bounding_box()
+        assert frame.bounding_box()["width"] == pytest.approx(whole["width"], abs=0.1)
         button.click()
-        assert shown_root(tree) == "0"
+        assert level(tree) == "0"
 
 
 def test_an_icicle_is_walked_with_the_keyboard(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
     _, file = pages["eager"]
     with opened(chromium, file) as shown:
         tree = tree_of(shown)
-        chart, caption = tree.query_selector(".chart"), tree.query_selector("figcaption")
+        chart, caption = tree.query_selector(".icicle"), tree.query_selector("figcaption")
         chart.focus()
         chart.press("ArrowDown")
         assert "frame\nmeasured_loop" in caption.inner_text()
         chart.press("ArrowDown")
         first = caption.inner_text()
         assert first != "" and "measured_loop" not in first
-        assert len(tree.query_selector_all(".slice.at")) == 1
+        (at,) = tree.query_selector_all(".tile.at")
+        assert at.evaluate("tile => getComputedStyle(tile).outlineWidth") == "3px"
         chart.press("ArrowRight")
         assert caption.inner_text() != first
         chart.press("ArrowLeft")
         assert caption.inner_text() == first
         chart.press("Enter")
-        assert shown_root(tree) == "2"
-        chart.press("ArrowUp")
-        assert caption.inner_text() == first
+        assert level(tree) == "2"
         chart.press("Escape")
-        assert shown_root(tree) == "1"
+        assert level(tree) == "1"
         assert "frame\nmeasured_loop" in caption.inner_text()
         chart.press("Escape")
-        assert shown_root(tree) == "0"
+        assert level(tree) == "0"
+
+
+def test_an_icicle_stands_on_its_head(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    result, file = pages["run"]
+    with opened(chromium, file) as shown:
+        tree = tree_of(shown)
+        tree.query_selector("[name=callers]").check()
+        (_, whole), *_ = boxes(tree)
+        seen = [(name, round(100 * box["width"] / whole["width"]), box["y"] - whole["y"]) for name, box in boxes(tree)]
+        assert sorted(seen, key=lambda each: (each[2], -each[1])) == [
+            ("all stacks of the step", 100, 0),
+            ("train (train.py:5)", 60, 20),
+            ("clock_nanosleep (libc.so.6)", 25, 20),
+            ("at::native::add_kernel (libtorch_cpu.so)", 15, 20),
+            ("train (train.py:5)", 25, 40),
+            ("train (train.py:5)", 15, 40),
+        ]
+        tree.query_selector("[name=callers]").uncheck()
+        assert len(boxes(tree)) == 4
+        assert result.samples
+
+
+def test_frames_of_the_framework_can_be_hidden(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    _, file = pages["compiled"]
+    with opened(chromium, file) as shown:
+        tree = tree_of(shown)
+        columns = shown.page.evaluate("JSON.parse(document.getElementById('icicles').textContent).trees[0][0]")
+        hidden = set(columns["framework"])
+        before = dict(enumerate(boxes(tree)))
+        tree.query_selector("[name=hide]").check()
+        kept = [at for at in before if at not in hidden]
+        after = boxes(tree)
+        assert 0 < len(kept) < len(before)
+        assert [name for name, _ in after] == [before[at][0] for at in kept]
+        for at, (_, box) in zip(kept, after, strict=True):
+            callers, node = 0, columns["parents"][at]
+            while node >= 0:
+                callers, node = callers + (node not in hidden), columns["parents"][node]
+            assert (box["x"], box["width"]) == (before[at][1]["x"], before[at][1]["width"])
+            assert box["y"] - after[0][1]["y"] == 20 * callers
 
 
 def test_the_colors_follow_the_system(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
     _, file = pages["eager"]
     with opened(chromium, file) as shown:
-        shown.draw_all()
-        ink = "document.querySelector('.chart').layout.font.color"
-        assert shown.page.evaluate(ink) == "#1d2126"
+        ink = "getComputedStyle(document.querySelector('.plot text')).fill"
+        assert shown.page.evaluate(ink) == "rgb(91, 101, 112)"
         shown.page.emulate_media(color_scheme="dark")
-        shown.until(f"{ink} === '#e6e9ec'")
+        shown.until(f"{ink} === 'rgb(162, 171, 180)'")
 
 
 @pytest.mark.parametrize("name", [EVIL, "x" * 100_000], ids=["markup", "100 kB"])
@@ -277,12 +357,12 @@ def test_a_run_shows_its_steps_and_marks_the_slowest(chromium: Any, pages: dict[
     run, file = pages["run"]
     with opened(chromium, file) as shown:
         shown.draw_all()
-        steps = shown.page.evaluate(
-            "[...document.querySelectorAll('.chart')].map(chart => chart.data.find(trace => trace.name === 'slowest')?.x)"
-        )
-        assert [each for each in steps if each] == [[slow.step for slow in run.slowest]]
-        points = shown.page.query_selector_all(".scatterlayer .trace path.point")
+        points = shown.page.query_selector_all(".plot .points > svg")
         assert len(points) == len(run.times.ns) + len(run.slowest)
+        rings = shown.page.query_selector_all(".plot .points > svg:has(.open) title")
+        assert [ring.text_content() for ring in rings] == [
+            f"step {slow.step:,}: {format_ns(slow.wall_ns)}: {slow.because}" for slow in run.slowest
+        ]
         for slow in run.slowest:
             assert f"{slow.step:,}\t{format_ns(slow.wall_ns)}\t" in shown.text
             assert slow.because in shown.text
@@ -290,7 +370,7 @@ def test_a_run_shows_its_steps_and_marks_the_slowest(chromium: Any, pages: dict[
             row = rf"{category.category}\t\s*{category.share:.1%}\t{re.escape(format_ns(category.ns))}\t"
             is_shown = bool(category.ns) or category.category == "unattributed"
             assert (re.search(row, shown.text) is not None) == is_shown, category.category
-        assert len(shown.page.query_selector_all(".tree g.slice")) == 4
+        assert len(shown.page.query_selector_all(".tree .tile")) == 4
 
 
 def test_ranks_stand_side_by_side(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
@@ -310,7 +390,7 @@ def test_the_slowest_step_of_a_trace_is_marked_and_its_budget_is_a_bar(
     analysis, file = pages["trace"]
     with opened(chromium, file) as shown:
         shown.draw_all()
-        bars = shown.page.query_selector_all("figure:has(.annotation-text:has-text('step 7')) .bars .point")
+        bars = shown.page.query_selector_all("figure:has(.beside:has-text('step 7')) .bars rect:has(title)")
         present = {category.category for step in analysis.steps for category in step.host if category.ns}
         assert len(bars) == len(present) * len(analysis.steps)
         for category in analysis.host:
@@ -319,6 +399,16 @@ def test_the_slowest_step_of_a_trace_is_marked_and_its_budget_is_a_bar(
                 assert re.search(row, shown.text)
         (device,) = analysis.devices
         assert re.search(rf"busy\t\s*{device.busy_ns / device.span_ns:.1%}", shown.text)
+
+
+def test_what_the_sentence_says_is_not_said_again_by_the_first_card(chromium: Any, tmp_path: Path) -> None:
+    analysis = analyze(REFERENCE / "training.json.gz")
+    with opened(chromium, write(tmp_path, analysis)) as shown:
+        first, second = analysis.findings[:2]
+        assert shown.text.count(first.sentence[1:]) == shown.text.count(second.sentence[1:]) == 1
+        summaries = [card.inner_text() for card in shown.page.query_selector_all(".card summary")]
+        assert summaries[0] == f"try {first.remedy}"
+        assert summaries[1] == f"{second.sentence[:1].upper()}{second.sentence[1:]}."
 
 
 def test_the_waterfall_of_a_ladder_has_a_bar_for_each_layer(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:

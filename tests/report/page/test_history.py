@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 
+import pytest
+
 from overhead_lens.report.outline import Table
 from overhead_lens.report.outlines.history import history_outline
 from overhead_lens.report.page.charts.captures import MOST_POINTS
 from overhead_lens.studies.history.analysis import ENVIRONMENT, History, Point, Skipped, canonical, make_history
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.report.page.seen import charts, headings, notes, rows, traces, words
+from tests.report.page.seen import headings, plots, rows, series, words
 
 SUBJECT = {"kind": "scenario", "variant": "add1", "params": {"size": 10}, "compile": False, "device": "cpu"}
 JITTER = (0, 3, -2, 1, -1, 2)
@@ -44,17 +46,17 @@ def test_captures_levels_and_the_change() -> None:
     history = stepped()
     page = history_outline(history)
     title = history.series[0].title
-    (chart,) = charts(page, title)
-    points = traces(chart)
+    (plot,) = plots(page, title)
+    points = series(plot)
     segment = history.series[0].segments[0]
     assert set(points) == {"wall", "python", "kernel"}
     for name in ("wall", "python", "kernel"):
-        assert points[name]["y"] == [each.ns[name] for each in segment.points]
-    (band, line) = chart.figure["layout"]["shapes"]
-    assert (line["x0"], band["x0"], band["x1"]) == (13.5, 13, 14)
-    assert notes(chart) == [" 1"]
-    levels = [trace for trace in chart.figure["data"] if trace["mode"] == "lines" and trace["legendgroup"] == "python"]
-    assert levels[0]["x"] == [-0.5, 13.5, None, 13.5, 23.5, None]
+        assert points[name].y == [each.ns[name] for each in segment.points]
+    (upright,) = plot.uprights
+    assert (upright.x, upright.text, upright.interval) == (13.5, "1", (13, 14))
+    levels = [each for each in plot.series if each.form == "line" and each.ink == points["python"].ink]
+    assert levels[0].x == [-0.5, 13.5, 13.5, 13.5, 23.5, 23.5]
+    assert levels[0].y == [level for ns in (1_000, 1_400) for level in (*[pytest.approx(ns, abs=3)] * 2, None)]
     (_, change), (heads, *_) = rows(page, title)
     assert change[:2] == ["1", segment.changes[0].sentence]
     assert heads == ["category", "trend", "from 0000000000 (14)", "95 %", "from 000000000e (10)", "95 %"]
@@ -74,9 +76,10 @@ def test_without_a_change_and_with_what_was_skipped() -> None:
 def test_of_many_captures_the_last_are_drawn_and_that_is_said() -> None:
     history = stepped(count=MOST_POINTS + 5, change=10**6)
     page = history_outline(history)
-    (chart,) = charts(page, headings(page)[0])
-    shown = traces(chart)["wall"]["x"]
-    assert (shown[0], len(shown)) == (5, MOST_POINTS)
+    (plot,) = plots(page, headings(page)[0])
+    wall = series(plot)["wall"]
+    assert wall.y == [each.ns["wall"] for each in history.series[0].segments[0].points[5:]]
+    assert len(wall.y) == MOST_POINTS
     (table,) = [block for block in page.sections[0].blocks if isinstance(block, Table)]
     assert table.caption.endswith(f"the chart shows the last {MOST_POINTS} captures")
 

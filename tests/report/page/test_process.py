@@ -7,7 +7,7 @@ from pathlib import Path
 from overhead_lens.report.outline import Bars
 from overhead_lens.report.outlines.process import process_delta_outline, process_outline
 from overhead_lens.studies.attach.delta import ProcessDelta, compare_processes
-from tests.report.page.seen import charts, headings, rows, section, words
+from tests.report.page.seen import headings, icicles, rows, section, words
 from tests.studies.test_attach import drawn, thread
 
 LINES = [*thread(10, "MainThread", 600, 400), *thread(11, "idle", 0, 1000), *thread(12, "busy", 900, 100)]
@@ -32,9 +32,9 @@ def test_an_icicle_for_each_thread_at_work_and_only_the_main_ones_is_open(tmp_pa
     of = ["Stacks of MainThread", "Stacks of busy"]
     assert [heading for heading in headings(page) if heading.startswith("Stacks")] == of
     assert [section(page, heading).is_open for heading in of] == [True, False]
-    tree = charts(page, of[1])[0].figure["data"][0]
-    assert tree["values"] == [1_000, 1_000, 100]
-    assert tree["labels"][:2] == ["all stacks of busy", "train (train.py:3)"]
+    (icicle,) = icicles(page, of[1])
+    assert [tile.size for tile in icicle.tree.tiles] == [1_000, 1_000, 100]
+    assert [tile.text for tile in icicle.tree.tiles][:2] == ["all stacks of busy", "train (train.py:3)"]
 
 
 def test_a_watch_whose_directory_is_gone_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from overhead_lens.studies.run.job import RunJob
 from overhead_lens.taxonomy.host import HostCategory
 from tests.drawn.runs import KERNEL, OUTSIDE, WAIT, WORK, bare, main, run_of, store, stretch
 from tests.drawn.stacks import CLASSIFIER
-from tests.report.page.seen import charts, headings, notes, rows, section, traces, words
+from tests.report.page.seen import headings, icicles, notes, plots, rows, section, series, words
 from tests.report.test_run_text import full
 
 MS = 1_000_000
@@ -26,16 +26,16 @@ MS = 1_000_000
 def test_steps_by_phase_and_the_slowest_marked_with_its_cause() -> None:
     run = full()
     page = run_outline(run)
-    (chart,) = charts(page, "Steps over time")
-    found = traces(chart)
+    (plot,) = plots(page, "Steps over time")
+    found = series(plot)
     assert run.times is not None
     for name, phase in (("warm-up", Phase.WARM_UP), ("bare", Phase.BARE), ("sampled", Phase.SAMPLED)):
         at = np.flatnonzero(run.times.phase == phase)
-        assert found[name]["x"] == (at + run.times.first).tolist()
-        assert found[name]["y"] == pytest.approx((run.times.ns[at] / MS).tolist(), rel=1e-4)
-    assert (found["slowest"]["x"], found["slowest"]["y"]) == ([44, 55], [9.0, 4.0])
-    assert notes(chart) == ["44: garbage collection"]
-    assert found["mean, bare"]["y"] == [pytest.approx(run.wall.ns / MS, rel=1e-4)] * 2
+        assert found[name].x == (at + run.times.first).tolist()
+        assert found[name].y == run.times.ns[at].tolist()
+    assert (found["slowest"].x, found["slowest"].y) == ([44, 55], [9 * MS, 4 * MS])
+    assert notes(plot) == ["44: garbage collection"]
+    assert found["mean, bare"].y == [run.wall.ns] * 2
     assert rows(page, "Slowest bare steps") == [
         [
             ["step", "took", "of the mean", "because"],
@@ -48,24 +48,24 @@ def test_steps_by_phase_and_the_slowest_marked_with_its_cause() -> None:
 def test_many_steps_are_medians_of_groups_within_a_phase_which_reach_to_their_extremes() -> None:
     steps = [1_000, 5_000, 3_000] * drawing._MOST_POINTS
     run = run_budget(run_of(*stretch(Phase.WARM_UP, 7_000), *bare(*steps)), CLASSIFIER)
-    chart, said = drawing.run_steps(run.times, run.wall, ())  # type: ignore[arg-type]
-    found = traces(chart)["bare"]  # type: ignore[arg-type]
+    plot, said = drawing.run_steps(run.times, run.wall, ())  # type: ignore[arg-type]
+    found = series(plot)["bare"]  # type: ignore[arg-type]
     # One step of warm-up, and a stretch's first: 3 of 1,500 would be 4 with them.
-    assert len(found["x"]) == -(-(len(steps) + 1) // 4)
-    assert found["x"][:3] == [4, 8, 12]
+    assert len(found.x) == -(-(len(steps) + 1) // 4)
+    assert found.x[:3] == [4, 8, 12]
     # 7,777 begins the stretch: [7777 1000 5000 3000] [1000 5000 3000 1000]
-    assert found["y"][:2] == [4.0, 2.0]
-    reach = found["error_y"]
-    assert (reach["array"][:2], reach["arrayminus"][:2]) == ([3.777, 3.0], [3.0, 1.0])
+    assert found.y[:2] == [4_000, 2_000]
+    assert found.ends[:2] == [(1_000, 7_777), (1_000, 5_000)]
     assert "median of 4 steps in a row" in said.lines[0]  # type: ignore[union-attr]
 
 
-def test_outliers_make_the_axis_logarithmic_and_its_values_ns() -> None:
+def test_outliers_make_the_axis_logarithmic() -> None:
     run = run_budget(run_of(*bare(*(10 * [MS]), 90 * MS)), CLASSIFIER)
-    (chart,) = charts(run_outline(run), "Steps over time")
-    assert chart.figure["layout"]["yaxis"]["type"] == "log"
-    assert traces(chart)["bare"]["y"][-1] == 90 * MS
-    assert chart.figure["layout"]["annotations"][0]["y"] == pytest.approx(np.log10(90 * MS))
+    (plot,) = plots(run_outline(run), "Steps over time")
+    assert plot.y.is_log
+    assert series(plot)["bare"].y[-1] == plot.notes[0].y == 90 * MS
+    assert [plot.y.share(plot.y.low), plot.y.share(plot.y.high)] == [0, 1]
+    assert plot.y.share((plot.y.low * plot.y.high) ** 0.5) == pytest.approx(0.5)
 
 
 def bars(page: Outline, heading: str) -> list[Bar]:
@@ -115,11 +115,16 @@ def stored(folder: Path) -> RunBudget:
 
 
 def test_stacks_are_drawn_from_the_steps_loop_on(tmp_path: Path) -> None:
-    (chart,) = charts(run_outline(stored(tmp_path / "run")), "Sampled stacks")
-    (tree,) = chart.figure["data"]
-    names = list(zip(tree["labels"], tree["values"], strict=True))
+    (icicle,) = icicles(run_outline(stored(tmp_path / "run")), "Sampled stacks")
+    names = [(tile.text, tile.size) for tile in icicle.tree.tiles]
     assert names[:2] == [("all stacks of the step", 100), ("train (train.py:5)", 100)]
     assert sorted(names[2:]) == [("at::native::add_kernel (libtorch_cpu.so)", 15), ("clock_nanosleep (libc.so.6)", 25)]
+    assert icicle.callers is not None
+    assert [(tile.parent, tile.text, tile.size) for tile in icicle.callers.tiles] == [
+        *((-1, "all stacks of the step", 100), (0, "train (train.py:5)", 60)),
+        *((0, "clock_nanosleep (libc.so.6)", 25), (2, "train (train.py:5)", 25)),
+        *((0, "at::native::add_kernel (libtorch_cpu.so)", 15), (4, "train (train.py:5)", 15)),
+    ]
 
 
 def test_a_run_whose_directory_is_gone_says_so() -> None:

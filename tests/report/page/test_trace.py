@@ -19,7 +19,7 @@ from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from tests.comparison.test_structure import compared, mm
 from tests.drawn.timelines import analyzer_of, timed
-from tests.report.page.seen import blocks, charts, headings, notes, rows, section, traces, words
+from tests.report.page.seen import blocks, headings, notes, plots, rows, section, series, words
 from tests.traces.test_ranks import rank
 
 
@@ -41,32 +41,32 @@ def steps(*walls_ns: int) -> TraceAnalysis:
 def test_steps_are_stacked_budgets_and_the_slowest_is_marked() -> None:
     analysis = steps(100, 100, 300, 100)
     page = trace_outline(analysis)
-    stacked, busy = charts(page, "Steps over time")
-    found = traces(stacked)
+    stacked, busy = plots(page, "Steps over time")
+    found = series(stacked)
     for at, category in enumerate(analysis.steps[0].host):
         if any(step.host[at].ns for step in analysis.steps):
-            assert found[category.category]["y"] == [step.host[at].ns for step in analysis.steps]
-    assert [sum(heights) for heights in zip(*(trace["y"] for trace in found.values()), strict=True)] == [
+            assert found[category.category].y == [step.host[at].ns for step in analysis.steps]
+    assert [sum(heights) for heights in zip(*(each.y for each in found.values()), strict=True)] == [
         100,
         100,
         300,
         100,
     ]
     assert notes(stacked) == ["step 7: 300 ns"]
-    assert stacked.figure["layout"]["annotations"][0]["x"] == 2
-    assert stacked.figure["layout"]["xaxis"]["ticktext"] == ["5", "6", "7", "8"]
-    assert busy.figure["data"][0]["y"] == [50.0] * 4
+    assert stacked.notes[0].x == 2
+    assert [text for _, text in stacked.x.ticks] == ["5", "6", "7", "8"]
+    assert busy.series[0].y == [50.0] * 4
     assert "step 7 is the slowest, mostly by wait (+200 ns over the median step)" in words(page, "Over time")[-1]
 
 
 def test_many_steps_are_means_of_groups_with_the_longest_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "_MOST_BARS", 2)
     page = trace_outline(steps(100, 200, 100, 400))
-    stacked, _ = charts(page, "Steps over time")
-    found = traces(stacked)
-    assert found.pop("longest step")["y"] == [200, 400]
-    assert [sum(heights) for heights in zip(*(trace["y"] for trace in found.values()), strict=True)] == [150, 250]
-    assert stacked.figure["layout"]["annotations"][0]["x"] == 1
+    stacked, _ = plots(page, "Steps over time")
+    found = series(stacked)
+    assert found.pop("longest step").y == [200, 400]
+    assert [sum(heights) for heights in zip(*(each.y for each in found.values()), strict=True)] == [150, 250]
+    assert stacked.notes[0].x == 1
     assert "A bar is the mean of 2 steps in a row; the open circle is the longest of them." in words(
         page, "Steps over time"
     )

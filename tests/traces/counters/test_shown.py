@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
 from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
 from overhead_lens.report.outlines.recorded.counters import figure
 from overhead_lens.report.outlines.trace import trace_outline
-from overhead_lens.report.page.charts.axes import rounded
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import analyze_over_time
 from tests.drawn.collectives import collective
 from tests.drawn.counters import counter, work
 from tests.drawn.timelines import analyzer_of, timed, trace_of
-from tests.report.page.seen import EVIL, charts, rows, words
+from tests.report.page.seen import EVIL, plots, rows, words
 
 SAMPLES = [
     counter(at, "dram__bytes.sum", _=value)
@@ -63,12 +63,11 @@ def test_the_page_draws_counters_with_their_gaps_and_lists_the_rest() -> None:
     ]
     page = trace_outline(analyzer_of(*entries, collective(180, 10, group=EVIL)).analysis())
     heading = "Counters and rates of device work"
-    (drawn,) = charts(page, heading)
+    (drawn,) = plots(page, heading)
     # Six stretches from 100 on, of 13 and 14 ns; 130 to 150 is a gap, so that only 6 ns of the third and 3 of the fourth count.
-    assert drawn.figure["data"][0]["y"] == [
-        rounded(value)
-        for value in ((10 * 4 + 3 * 5) / 13, (7 * 5 + 6 * 6) / 13, 6, 7, (7 * 7 + 6 * 8) / 13, (4 * 8 + 10 * 9) / 14)
-    ]
+    assert drawn.series[0].y == pytest.approx(
+        [(10 * 4 + 3 * 5) / 13, (7 * 5 + 6 * 6) / 13, 6, 7, (7 * 7 + 6 * 8) / 13, (4 * 8 + 10 * 9) / 14]
+    )
     assert "nothing is known for 20 ns in 1 gaps" in " ".join(words(page, heading))
     shown = [row for table in rows(page, heading) for row in table]
     assert any(row[1:] == ["16 ns", "100%", "4.5 B"] for row in shown)

@@ -347,7 +347,7 @@ def test_they_are_told_in_text_json_and_on_the_page() -> None:
     analysis = analyzer_of(*TRAINING).analysis()
     assert analysis.modules is not None
     text = to_text(analysis, whole=True)
-    assert "Modules: 3 of 3 classes, with" in text
+    assert "Modules: 3 in 3 classes, with" in text
     assert f"{17 / 25:.1%} of the device's" in text
     (trace,) = validated(to_json(analysis))["traces"]
     told = trace["modules"]

@@ -49,7 +49,7 @@ def module_section(modules: ModuleBudgets | None) -> Section | None:
 def _headline(modules: ModuleBudgets) -> str:
     """How many there are, and how much is spent in them."""
     number, classes = len({node.name for node in modules.nodes}), len(modules.classes)
-    text = f"Modules: {number:,} of {classes:,} class{'es' if classes != 1 else ''}"
+    text = f"Modules: {number:,} in {classes:,} class{'es' if classes != 1 else ''}"
     shares = [f"{_share(modules.inside.host_ns, modules.whole.host_ns)} of the busiest thread's time"]
     if device_ns := modules.whole.device_ns + modules.unlinked_ns:
         shares.append(f"{_share(modules.inside.device_ns, device_ns)} of the device's")

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median
+
+import pandas as pd
 
 from overhead_lens.budget.model import Breakdown
+from overhead_lens.budget.wall import time_column, undisturbed, without_delays
 from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.report.outline import Notes, Picture
-from overhead_lens.report.page.charts.axes import rounded, time_unit
+from overhead_lens.report.page.charts.axes import linear_axis, numbered_axis, round_time
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.page.model import Chart
+from overhead_lens.report.page.model import Plot, Series, Symbol
 from overhead_lens.report.text.blocks import call_title
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
 
-_CHART_PX = 300
+_SPREAD = 0.8
 
 
 def stacks_of(breakdown: Breakdown) -> tuple[Sequence[Stack], str]:
@@ -61,35 +63,36 @@ def call_stacks(breakdown: Breakdown, classifier: Classifier) -> Iterator[Pictur
 
 
 def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture]:
-    """Every timed block of every process, and their medians."""
+    """Every timed block of every process, in order; medians of the blocks that the wall time rests on."""
     try:
-        blocks = read_blocks(_capture(breakdown))
+        blocks = without_delays(read_blocks(_capture(breakdown)))
     except UsageError:
         return
-    per_call = blocks.assign(ns=blocks["wall_ns"] / blocks["calls"])
-    times = [group["ns"].to_list() for _, group in per_call.groupby("process")]
-    unit_ns, unit = time_unit(breakdown.wall.ns)
-    data = [
-        {
-            "type": "box",
-            "name": str(number),
-            "y": [rounded(ns / unit_ns) for ns in ns_of],
-            "boxpoints": "all",
-            "jitter": 0.6,
-            "pointpos": 0,
-            "marker": {"size": 3, "color": "#4477aa", "opacity": 0.6},
-            "line": {"width": 1.2},
-            "fillcolor": "rgba(68,119,170,0.12)",
-        }
-        for number, ns_of in enumerate(times, 1)
-    ]
-    layout = {
-        "showlegend": False,
-        "xaxis": {"title": {"text": "process"}, "type": "category"},
-        "yaxis": {"title": {"text": f"{unit} per call"}},
-        "margin": {"l": 60, "r": 8, "t": 8, "b": 44},
-    }
-    medians = ", ".join(format_ns(median(ns_of)) for ns_of in times)
-    described = f"Timed blocks of {len(times)} processes; their medians are {medians}."
-    yield Chart({"data": data, "layout": layout}, described, _CHART_PX)
-    yield Notes([described])
+    numbers = blocks["process"].rank(method="dense").astype(int)
+    beside = _SPREAD * (blocks.groupby("process")["process"].rank(method="first", pct=True) - 0.5)
+    table = blocks.assign(
+        ns=blocks[time_column(blocks)] / blocks["calls"],
+        number=numbers,
+        x=numbers - 1 + beside,
+        is_kept=blocks.index.isin(undisturbed(blocks).index),
+    )
+    kept, left_out = table[table["is_kept"]], table[~table["is_kept"]]
+    medians = kept.groupby("number")["ns"].median().to_list()
+    series = [_blocks("kept", "#4477aa", "circle", kept)]
+    series += [_blocks("left out", "#8a9199", "x", left_out)] if len(left_out) else []
+    series += [_median(at, ns) for at, ns in enumerate(medians)]
+    low, high = float(table["ns"].min()), float(table["ns"].max())
+    y = linear_axis(low - 0.06 * (high - low), high + 0.06 * (high - low), round_time, "per call")
+    told = f"Timed blocks of {len(medians)} processes; their medians (lines) are {', '.join(map(format_ns, medians))}."
+    yield Plot(series, numbered_axis([str(at + 1) for at in range(len(medians))], 20, "process"), y, told, 240)
+    reason = "the reference loop beside them shows a disturbed machine"
+    yield Notes([told, *([f"{len(left_out)} of {len(table)} blocks are left out: {reason}."] if len(left_out) else [])])
+
+
+def _blocks(name: str, ink: str, symbol: Symbol, rows: pd.DataFrame) -> Series:
+    told = [f"process {number}: {format_ns(ns)}" for number, ns in zip(rows["number"], rows["ns"], strict=True)]
+    return Series(name, ink, rows["x"].to_list(), rows["ns"].to_list(), told=told, symbol=symbol)
+
+
+def _median(at: int, ns: float) -> Series:
+    return Series("", "#e45756", [at - _SPREAD / 2, at + _SPREAD / 2], [ns, ns], "line")

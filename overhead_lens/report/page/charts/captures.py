@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from overhead_lens.report.page.charts.axes import FRAME, SYMBOLS, error_bars, label, note, rounded, time_unit, upright
-from overhead_lens.report.page.model import Chart
-from overhead_lens.studies.history.analysis import SERIES, WALL, Segment
+from overhead_lens.report.page.charts.axes import SYMBOLS, numbered_axis, time_axis
+from overhead_lens.report.page.model import Plot, Series, Upright
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.studies.history.analysis import SERIES, WALL, HistoryChange, Segment
 from overhead_lens.taxonomy.categories import INKS
 from overhead_lens.units import format_ns
 
@@ -16,74 +16,49 @@ _MOST_TICKS = 12
 _INKS = {WALL: "#808080", **INKS}
 
 
-def captures_chart(segment: Segment) -> Chart:
-    """Captures as points with intervals, levels as lines, changes as upright lines with their number."""
-    unit_ns, unit = time_unit(max(max(point.ns.values()) for point in segment.points))
-    shown = range(max(0, len(segment.points) - MOST_POINTS), len(segment.points))
-    data = [trace for name in segment.levels for trace in _series(segment, name, shown, unit_ns)]
-    ticks = shown[:: max(1, -(-len(shown) // _MOST_TICKS))]
-    layout = {
-        **FRAME,
-        "xaxis": {
-            "tickvals": list(ticks),
-            "ticktext": [label(segment.points[at].name, 18) for at in ticks],
-            "range": [shown.start - 0.6, shown.stop - 0.4],
-            "tickangle": -30,
-        },
-        "yaxis": {"title": {"text": f"{unit} per call"}, "rangemode": "tozero"},
-        **_marks(segment),
-    }
+def captures_chart(segment: Segment) -> Plot:
+    """The last captures as points with intervals, levels as lines, changes as upright lines with their number."""
+    first = max(0, len(segment.points) - MOST_POINTS)
+    points = segment.points[first:]
     many = "no change" if not segment.changes else f"{len(segment.changes)} changes, marked by upright lines"
-    described = f"Time per call of {len(shown)} captures, by category; {many}."
-    return Chart({"data": data, "layout": layout}, described, 420)
-
-
-def _series(segment: Segment, name: str, shown: range, unit_ns: int) -> Iterator[dict[str, Any]]:
-    points = [segment.points[at] for at in shown]
-    values, intervals = [point.ns[name] for point in points], [point.ci95_ns[name] for point in points]
-    yield {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "legendgroup": name,
-        "x": list(shown),
-        "y": [rounded(value / unit_ns) for value in values],
-        "error_y": error_bars(values, intervals, unit_ns),
-        "marker": {"color": _INKS[name], "symbol": SYMBOLS[SERIES.index(name) % len(SYMBOLS)], "size": 6},
-        "customdata": [
-            f"{label(point.name)}, {point.started:%Y-%m-%d %H:%M}<br>{name} {format_ns(value)}"
-            for point, value in zip(points, values, strict=True)
+    return Plot(
+        [series for name in segment.levels for series in _series(segment, name, first)],
+        numbered_axis([cut(point.name, 18) for point in points], _MOST_TICKS),
+        time_axis((ns for point in points for name in segment.levels for ns in point.ci95_ns[name]), "per call"),
+        f"Time per call of {len(points)} captures, by category; {many}.",
+        height_px=360,
+        uprights=[
+            _upright(segment, number, change, first)
+            for number, change in enumerate(segment.changes, 1)
+            if change.position > first
         ],
-        "hovertemplate": "%{customdata}",
-    }
+    )
+
+
+def _series(segment: Segment, name: str, first: int) -> Iterator[Series]:
+    """The levels of a category, and its captures above them, counted from the first that is drawn."""
     bounds = [0, *(change.position for change in segment.changes), len(segment.points)]
-    places: list[float | None] = []
+    places: list[float] = []
     heights: list[float | None] = []
     for level, start, end in zip(segment.levels[name], bounds, bounds[1:], strict=False):
-        if end > shown.start:
-            places += [max(start, shown.start) - 0.5, end - 0.5, None]
-            heights += [rounded(level.value / unit_ns), rounded(level.value / unit_ns), None]
-    yield {
-        "type": "scatter",
-        "mode": "lines",
-        "legendgroup": name,
-        "showlegend": False,
-        "hoverinfo": "skip",
-        "x": places,
-        "y": heights,
-        "line": {"color": _INKS[name], "width": 3 if name == WALL else 1.5},
-    }
+        if end > first:
+            places += [max(start - first, 0) - 0.5, end - first - 0.5, end - first - 0.5]
+            heights += [level.value, level.value, None]
+    yield Series("", _INKS[name], places, heights, "line")
+    points = segment.points[first:]
+    yield Series(
+        name,
+        _INKS[name],
+        range(len(points)),
+        [point.ns[name] for point in points],
+        told=[
+            f"{cut(point.name)}, {point.started:%Y-%m-%d %H:%M}: {name} {format_ns(point.ns[name])}" for point in points
+        ],
+        ends=[point.ci95_ns[name] for point in points],
+        symbol=SYMBOLS[SERIES.index(name) % len(SYMBOLS)],
+    )
 
 
-def _marks(segment: Segment) -> dict[str, Any]:
-    """A numbered line at every change, over its 95 % confidence interval."""
-    shapes, notes = [], []
-    for number, change in enumerate(segment.changes, 1):
-        before, after = segment.points.index(change.before), segment.points.index(change.after)
-        stretch = {"x0": before, "x1": after, "y0": 0, "y1": 1, "yref": "paper"}
-        shapes.append(
-            {"type": "rect", **stretch, "fillcolor": "rgba(228,87,86,0.12)", "line": {"width": 0}, "layer": "below"}
-        )
-        shapes.append(upright(change.position - 0.5, "#e45756", "dash"))
-        notes.append(note(f" {number}", change.position - 0.5, 1, xanchor="left", yanchor="top"))
-    return {"shapes": shapes, "annotations": notes}
+def _upright(segment: Segment, number: int, change: HistoryChange, first: int) -> Upright:
+    before, after = segment.points.index(change.before), segment.points.index(change.after)
+    return Upright(change.position - 0.5 - first, str(number), (before - first, after - first))

@@ -4,44 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from overhead_lens.report.outline import Notes, Picture
-from overhead_lens.report.page.charts.axes import hatched, label
-from overhead_lens.report.page.charts.tree import ROOT, Node, folded
-from overhead_lens.report.page.model import Chart
+from overhead_lens.report.page.charts.tree import ROOT, Node, callers_of, folded
+from overhead_lens.report.page.model import Icicle, Tile, Tiles
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.report.text.plain import plain
-from overhead_lens.taxonomy.categories import HATCHES, INKS
+from overhead_lens.taxonomy.categories import INKS
 from overhead_lens.taxonomy.rules import Rule
 from overhead_lens.units import format_ns, format_signed_ns
 
 MOST_NODES = 1_200
 LEAST_SHARE = 0.0005
-_LEVEL_PX = 20
-_MOST_LEVELS = 36
-_BESIDE_PX = 40
 _NAME = 140
 _LONGEST_PATTERN = 160
 _FINE = 10**6
+_FRAMEWORK = frozenset({"framework", "compiled_runtime", "binding"})
 _SLOWER, _FASTER, _EVEN = "#e45756", "#4c78a8", "#bab0ac"
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One frame, or one module, as drawn.
-
-    Attributes:
-        size: Its width; those of its children sum to no more.
-        told: Pairs of a name and a text, for who asks for the frame.
-    """
-
-    parent: int
-    text: str
-    size: int
-    ink: str
-    hatch: str
-    told: Sequence[str]
 
 
 def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
@@ -55,24 +34,10 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
     if not nodes:
         return []
     tree = folded(nodes, MOST_NODES, LEAST_SHARE)
-    whole = tree.nodes[0].total
+    callers = folded(callers_of(nodes), MOST_NODES, LEAST_SHARE)
+    whole = nodes[0].total
     fields = ("category", "self", "with what it calls", "rule", "source of the rule")
-    tiles = [
-        Tile(
-            node.parent,
-            _place(node),
-            node.total,
-            INKS[node.attribution.category],
-            HATCHES[node.attribution.category],
-            (
-                _category(node),
-                _time(node.own, whole, whole_ns),
-                _time(node.total, whole, whole_ns),
-                *_rule(node),
-            ),
-        )
-        for node in tree.nodes
-    ]
+    of_callers = ("category", "self, of the top frame called so", "rule", "source of the rule")
     described = f"Sampled frames of a {per}, outermost on top, each as wide as its share of {whole:,} stacks."
     notes = [f"{whole:,} stacks; the whole width is {format_ns(whole_ns)} per {per}."]
     if tree.frames:
@@ -80,7 +45,23 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
             f"Folded: {tree.frames:,} frames of less than {LEAST_SHARE:.2%} each or beyond the {MOST_NODES:,} largest, "
             f"{tree.stacks / whole:.1%} of the stacks."
         )
-    return [tile_chart(tiles, fields, described), Notes(notes)]
+    picture = Icicle(
+        Tiles(fields, [_tile(node, _times(node, whole, whole_ns)) for node in tree.nodes]),
+        described,
+        Tiles(of_callers, [_tile(node, [_time(node.total, whole, whole_ns)]) for node in callers.nodes]),
+    )
+    return [picture, Notes(notes)]
+
+
+def _tile(node: Node, times: Sequence[str]) -> Tile:
+    look = node.attribution
+    told = (_category(node), *times, *_rule(node))
+    is_framework = look.category == "python" and look.part in _FRAMEWORK
+    return Tile(node.parent, _place(node), node.total, INKS[look.category], told, is_framework)
+
+
+def _times(node: Node, whole: int, whole_ns: float) -> list[str]:
+    return [_time(stacks, whole, whole_ns) for stacks in (node.own, node.total)]
 
 
 def difference_icicle(
@@ -97,7 +78,7 @@ def difference_icicle(
         f"Frames of both sides, each as wide as the mean of its times: red where the new one takes longer (+), "
         f"blue where it takes less (-); the strongest color is {format_ns(most_ns)} per {per}."
     )
-    return [tile_chart(tiles, ("base", "new", "difference", "category"), described), Notes([described])]
+    return [Icicle(Tiles(("base", "new", "difference", "category"), tiles), described), Notes([described])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +136,7 @@ def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> Tile:
     told = (*map(format_ns, times), format_signed_ns(delta_ns), pair.node.attribution.category)
     # Whole numbers, so that the parts of a frame never sum to more than it.
     size = sum(count * round(scale * _FINE) for count, scale in zip(pair.counts, scales, strict=True))
-    return Tile(pair.parent, sign + _place(pair.node), size, ink, "", told)
+    return Tile(pair.parent, sign + _place(pair.node), size, ink, told)
 
 
 def _mixed(one: str, other: str, share: float) -> str:
@@ -194,41 +175,3 @@ def _pattern(rule: Rule) -> str:
     return cut(
         plain(", ".join(f"{name} ~ {text.pattern}" for name, text in named if text is not None)), _LONGEST_PATTERN
     )
-
-
-def tile_chart(tiles: Sequence[Tile], fields: Sequence[str], described: str) -> Chart:
-    """Plotly's icicle, which zooms into a frame that is clicked."""
-    depths: list[int] = []
-    for tile in tiles:
-        depths.append(0 if tile.parent == ROOT else depths[tile.parent] + 1)
-    levels = min(max(depths) + 1, _MOST_LEVELS)
-    inks = [tile.ink for tile in tiles]
-    data: dict[str, Any] = {
-        "type": "icicle",
-        "ids": [str(place) for place in range(len(tiles))],
-        "parents": ["" if tile.parent == ROOT else str(tile.parent) for tile in tiles],
-        "labels": [label(tile.text, _NAME) for tile in tiles],
-        "values": [tile.size for tile in tiles],
-        "branchvalues": "total",
-        "customdata": [[label(text, _LONGEST_PATTERN) for text in tile.told] for tile in tiles],
-        "hovertemplate": "<b>%{label}</b><br>"
-        + "<br>".join(f"{name}: %{{customdata[{at}]}}" for at, name in enumerate(fields))
-        + "<extra></extra>",
-        "marker": {
-            "colors": inks,
-            "line": {"width": 1},
-            "pattern": hatched(inks, [tile.hatch for tile in tiles]),
-        },
-        "tiling": {"orientation": "v", "pad": 0},
-        "pathbar": {"visible": True, "thickness": _LEVEL_PX, "edgeshape": "|"},
-        "textposition": "middle left",
-        "textinfo": "text",
-        "textfont": {"size": 11},
-        "maxdepth": levels,
-        "sort": True,
-    }
-    layout = {
-        "margin": {"l": 0, "r": 0, "t": _LEVEL_PX + 4, "b": 0},
-        "meta": {"fields": fields},
-    }
-    return Chart({"data": [data], "layout": layout}, described, levels * _LEVEL_PX + _BESIDE_PX, tree=True)

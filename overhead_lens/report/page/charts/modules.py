@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from overhead_lens.report.looks import hatch, ink
+from overhead_lens.report.looks import ink
 from overhead_lens.report.outline import Notes, Picture
-from overhead_lens.report.page.charts.icicle import LEAST_SHARE, MOST_NODES, Tile, tile_chart
+from overhead_lens.report.page.charts.icicle import LEAST_SHARE, MOST_NODES
 from overhead_lens.report.page.charts.tree import ROOT
+from overhead_lens.report.page.model import Icicle, Tile, Tiles
 from overhead_lens.traces.modules.model import ModuleBudgets, ModuleTime
 from overhead_lens.units import format_ns
 
@@ -30,16 +31,15 @@ def _icicle(
     # A module is never smaller than those inside it, so whoever stays has its parents.
     least = max(LEAST_SHARE * whole_ns, 1, ranked[MOST_NODES] + 1 if len(ranked) > MOST_NODES else 0)
     places: dict[int | None, int] = {None: 0}
-    tiles = [Tile(ROOT, "all modules", whole_ns, ink("unattributed"), "", (format_ns(whole_ns), "", "", ""))]
+    tiles = [Tile(ROOT, "all modules", whole_ns, ink("unattributed"), (format_ns(whole_ns), "", "", ""))]
     for at, node in enumerate(modules.nodes):
         if sizes[at] >= least:
             places[at] = len(tiles)
-            look = look_of(node.own)
             parts = ", ".join(f"{category} {format_ns(ns)}" for category, ns in node.own.categories)
             described = (_of(sizes[at], whole_ns), _of(time_of(node.own), whole_ns), f"{node.calls:,}", parts)
-            tiles.append(Tile(places[node.parent], node.name, sizes[at], ink(look), hatch(look), described))
+            tiles.append(Tile(places[node.parent], node.name, sizes[at], ink(look_of(node.own)), described))
     title = f"Modules on the {where}, inside each other, each as wide as its share of {format_ns(whole_ns)}."
-    yield tile_chart(tiles, ("with inner ones", "own", "calls", "own host time"), title)
+    yield Icicle(Tiles(("with inner ones", "own", "calls", "own host time"), tiles), title)
     left_out = len(modules.nodes) + 1 - len(tiles)
     yield Notes([f"{title} {left_out:,} small ones are left out." if left_out else title])
 

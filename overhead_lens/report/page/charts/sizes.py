@@ -2,150 +2,87 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from overhead_lens.report.page.charts.axes import (
-    FRAME,
-    INKS,
-    SYMBOLS,
-    error_bars,
-    label,
-    log_time_axis,
-    note,
-    rounded,
-    upright,
-)
-from overhead_lens.report.page.model import Chart
-from overhead_lens.report.text.blocks import interval_text
+from overhead_lens.report.page.charts.axes import INKS, SYMBOLS, linear_axis, log_axis, round_time
+from overhead_lens.report.page.model import Axis, Plot, Series, Symbol, Upright
+from overhead_lens.report.text.blocks import cut, interval_text
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, TOLERANCE_SHARE, Sweep, SweptVariant
 from overhead_lens.units import format_ns
 
 _POINTS_OF_A_LINE = 60
-_ROOM = 0.06
 
 
-def times_chart(sweep: Sweep) -> Chart:
-    """Points with their intervals, lines, and a dotted line where two of them cross; both axes logarithmic."""
-    data: list[dict[str, Any]] = []
-    for at, variant in enumerate(sweep.variants):
-        data += [_measured(variant, at), _fitted(variant, sweep, at)]
+def times_chart(sweep: Sweep) -> Plot:
+    """Points with their intervals, lines, and an upright line where two of them cross; both axes logarithmic."""
+    series = [each for at, variant in enumerate(sweep.variants) for each in _times(variant, sweep, at)]
     ends = [ns for variant in sweep.variants for point in variant.points for ns in (point.ns, *point.ci95_ns)]
-    layout = {
-        **FRAME,
-        "xaxis": _sizes_axis(sweep),
-        "yaxis": {**log_time_axis(ends), "title": {"text": "per call"}},
-        **_crossings(sweep),
-    }
-    described = f"Time per call by {sweep.against}, both logarithmic, for {len(sweep.variants)} variants with their fitted lines."
-    return Chart({"data": data, "layout": layout}, described, 420)
+    sizes = [crossing.size for crossing in sweep.crossings if crossing.size is not None]
+    crossed = [size for size in sizes if min(sweep.sizes) <= size <= max(sweep.sizes)]
+    return Plot(
+        series,
+        _sizes_axis(sweep),
+        log_axis(ends, round_time, "per call"),
+        f"Time per call by {sweep.against}, both logarithmic, for {len(sweep.variants)} variants with their fitted lines.",
+        height_px=340,
+        uprights=[Upright(size, f"{size:,.0f}") for size in crossed],
+    )
 
 
-def _measured(variant: SweptVariant, at: int) -> dict[str, Any]:
+def _times(variant: SweptVariant, sweep: Sweep, at: int) -> Iterator[Series]:
+    """The line of a variant, and its points above it."""
+    along = np.geomspace(max(min(sweep.sizes), 1), max(*sweep.sizes, 1), _POINTS_OF_A_LINE).tolist()
+    line = [variant.line.overhead_ns + size * variant.line.element_ns for size in along]
+    fits = variant.fit != DOES_NOT_FIT
+    yield Series("", _ink(at), along, line, "line", is_dashed=not fits)
     points = variant.points
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": label(variant.name) + (" (no line fits)" if variant.fit == DOES_NOT_FIT else ""),
-        "legendgroup": str(at),
-        "x": [max(point.size, 1) for point in points],
-        "y": [point.ns for point in points],
-        "error_y": error_bars([point.ns for point in points], [point.ci95_ns for point in points]),
-        "marker": {"color": _ink(at), "symbol": _symbol(at), "size": 8},
-        "customdata": [
+    yield Series(
+        cut(variant.name) + ("" if fits else " (no line fits)"),
+        _ink(at),
+        [max(point.size, 1) for point in points],
+        [point.ns for point in points],
+        told=[
             f"{point.size:,}: {format_ns(point.ns)} [{interval_text(point.ci95_ns)}], line {point.residual_share:+.0%}"
             for point in points
         ],
-        "hovertemplate": "%{customdata}",
-    }
+        ends=[point.ci95_ns for point in points],
+        symbol=_symbol(at),
+    )
 
 
-def _fitted(variant: SweptVariant, sweep: Sweep, at: int) -> dict[str, Any]:
-    low, high = max(min(sweep.sizes), 1), max(*sweep.sizes, 1)
-    along = np.geomspace(low, high, _POINTS_OF_A_LINE)
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "legendgroup": str(at),
-        "showlegend": False,
-        "hoverinfo": "skip",
-        "x": [rounded(size) for size in along],
-        "y": [rounded(variant.line.overhead_ns + size * variant.line.element_ns) for size in along],
-        "line": {"color": _ink(at), "width": 1.5, "dash": "dash" if variant.fit == DOES_NOT_FIT else "solid"},
-    }
-
-
-def _crossings(sweep: Sweep) -> dict[str, Any]:
-    """A dotted line for each crossing within the sizes, the size beside it."""
-    sizes = [
-        crossing.size
-        for crossing in sweep.crossings
-        if crossing.size is not None and min(sweep.sizes) <= crossing.size <= max(sweep.sizes)
-    ]
-    beside = {"xanchor": "left", "yanchor": "bottom"}
-    return {
-        "shapes": [upright(size) for size in sizes],
-        # One above the other, where they would lie on one another.
-        "annotations": [
-            note(f"{size:,.0f}", math.log10(size), 0.05 * (at % 3), **beside) for at, size in enumerate(sizes)
-        ],
-    }
-
-
-def residuals_chart(sweep: Sweep) -> Chart:
+def residuals_chart(sweep: Sweep) -> Plot:
     """The deviation of each line from the measurements, with the band that counts as a fit."""
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": label(variant.name),
-            "x": [max(point.size, 1) for point in variant.points],
-            "y": [rounded(100 * point.residual_share) for point in variant.points],
-            "error_y": error_bars(
-                [point.residual_share for point in variant.points],
-                [point.residual_ci95 for point in variant.points],
-                scale=0.01,
-            ),
-            "line": {"color": _ink(at), "width": 1},
-            "marker": {"color": _ink(at), "symbol": _symbol(at), "size": 7},
-            "hovertemplate": "%{x:,}: %{y:+.1f} %",
-        }
-        for at, variant in enumerate(sweep.variants)
-    ]
+    series = [each for at, variant in enumerate(sweep.variants) for each in _residuals(variant, at)]
+    ends = [end for each in series for interval in each.ends for end in interval]
     percent = 100 * TOLERANCE_SHARE
-    layout = {
-        **FRAME,
-        "xaxis": _sizes_axis(sweep),
-        "yaxis": {"title": {"text": "line above measured"}, "ticksuffix": " %", "zeroline": True},
-        "shapes": [
-            {
-                "type": "rect",
-                "x0": 0,
-                "x1": 1,
-                "xref": "paper",
-                "y0": -percent,
-                "y1": percent,
-                "fillcolor": "rgba(128,128,128,0.15)",
-                "line": {"width": 0},
-                "layer": "below",
-            }
-        ],
-    }
-    described = f"How far each line lies above the measured times; a line fits within {percent:.0f} % (shaded)."
-    return Chart({"data": data, "layout": layout}, described, 300)
+    most = 1.1 * max(percent, *map(abs, ends))
+    return Plot(
+        series,
+        _sizes_axis(sweep),
+        linear_axis(-most, most, "{:+.4g} %".format, "line above measured"),
+        f"How far each line lies above the measured times; a line fits within {percent:.0f} % (shaded).",
+        band=(-percent, percent),
+    )
 
 
-def _sizes_axis(sweep: Sweep) -> dict[str, Any]:
-    low, high = math.log10(max(min(sweep.sizes), 1)), math.log10(max(*sweep.sizes, 1))
-    room = _ROOM * max(high - low, 0.5)
-    return {"type": "log", "range": [low - room, high + room], "title": {"text": label(sweep.against)}, "dtick": 1}
+def _residuals(variant: SweptVariant, at: int) -> Iterator[Series]:
+    sizes = [max(point.size, 1) for point in variant.points]
+    percents = [100 * point.residual_share for point in variant.points]
+    yield Series("", _ink(at), sizes, percents, "line")
+    told = [f"{point.size:,}: {percent:+.1f} %" for point, percent in zip(variant.points, percents, strict=True)]
+    ends = [(100 * point.residual_ci95[0], 100 * point.residual_ci95[1]) for point in variant.points]
+    yield Series(cut(variant.name), _ink(at), sizes, percents, told=told, ends=ends, symbol=_symbol(at))
+
+
+def _sizes_axis(sweep: Sweep) -> Axis:
+    return log_axis([max(size, 1) for size in sweep.sizes], "{:,.0f}".format, cut(sweep.against))
 
 
 def _ink(at: int) -> str:
     return INKS[at % len(INKS)]
 
 
-def _symbol(at: int) -> str:
+def _symbol(at: int) -> Symbol:
     return SYMBOLS[(at + at // len(INKS)) % len(SYMBOLS)]

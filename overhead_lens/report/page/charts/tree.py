@@ -123,6 +123,28 @@ class _Growing:
         ]
 
 
+def callers_of(nodes: Sequence[Node]) -> list[Node]:
+    """The stacks of a tree from their innermost frames on: below each frame its callers; the root stays on top."""
+    places: dict[tuple[int, str, Attribution], int] = {}
+    frames = list(nodes[:1])
+    total, own = [0] * len(frames), [0] * len(frames)
+    for node in nodes:
+        place, frame = 0, node
+        total[0] += node.own
+        while node.own and frame.parent != ROOT:
+            key = place, frame.name, frame.attribution
+            if key not in places:
+                places[key] = len(frames)
+                frames.append(replace(frame, parent=place))
+                total.append(0)
+                own.append(0)
+            place = places[key]
+            total[place] += node.own
+            frame = nodes[frame.parent]
+        own[place] += node.own
+    return [replace(frame, total=all_, own=ends) for frame, all_, ends in zip(frames, total, own, strict=True)]
+
+
 def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
     """The tree with at most ``most`` frames, each of at least ``least_share`` of the root; what is smaller is folded.
 

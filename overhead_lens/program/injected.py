@@ -1,0 +1,265 @@
+"""Runs inside a process that was not prepared: its main thread records itself with torch.profiler for a moment.
+
+``studies/attach/inject.py`` sends the text of this file and a call of ``begin``. It has its own namespace, needs the standard
+library and the program's torch, and puts back what it changes. The two sides share a folder:
+
+    lock         locked (flock(2)) by the sender as long as it lives; whoever finds it free removes the folder
+    answer       "starting", "recording", "finished", or why there is no trace
+    trace.json   the trace, whole
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import fcntl
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_LOOK_S, _LAST_S = 0.01, 30.0
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_DEVICES = ("CUDA", "XPU", "MTIA")
+# Kineto prints to stderr when it begins and ends; it reads this once, when it is first used.
+_LOUDNESS, _SILENT = "KINETO_LOG_LEVEL", "99"
+_Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+
+
+def begin(folder: str, seconds: float, most_steps: int, most_bytes: int) -> None:
+    """Start recording in this thread, and a thread that ends it.
+
+    Args:
+        folder: Where the other side waits.
+        seconds: When recording ends, whatever happens.
+        most_steps: Calls of optimizers after which it ends.
+        most_bytes: Growth of this process's memory after which it ends.
+    """
+    shared = _Folder(folder)
+    if shared.is_abandoned():
+        shared.remove()
+        return
+    shared.answer("starting")
+    try:
+        torch = sys.modules.get("torch")
+        if torch is None:
+            shared.answer("it has not imported torch")
+        elif torch._C._autograd._profiler_enabled():
+            shared.answer("it uses torch.profiler itself")
+        else:
+            recording = _Recording(torch)
+            recording.start(most_steps)
+            shared.answer("recording")
+            limits = (recording, shared, seconds, most_bytes)
+            threading.Thread(target=_end, args=limits, name="overhead-lens", daemon=True).start()
+    except BaseException as error:  # nothing may reach the program
+        shared.answer(f"torch.profiler does not start: {error!r}")
+
+
+class _Folder:
+    """The folder that both sides share."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self.trace = self._path / "trace.json"
+
+    def is_abandoned(self) -> bool:
+        """Whether the other side is gone."""
+        try:
+            with (self._path / "lock").open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def answer(self, text: str) -> None:
+        """Say something, whole or not at all."""
+        with contextlib.suppress(OSError):
+            part = self._path / "answer.part"
+            part.write_text(text, encoding="utf-8")
+            part.replace(self._path / "answer")
+
+    def remove(self) -> None:
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+class _Recording:
+    """torch.profiler at work in the main thread.
+
+    Attributes:
+        full: Whether it has as many steps as are requested.
+        stopped: Set when it has ended.
+        written: Set when nothing more is done with the trace.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._profile: Any = None
+        self._ended: Any = None
+        self._step: Any = None
+        self._regions: list[Any] = []
+        self._restore: list[Callable[[], object]] = []
+        self.full = False
+        self.stopped, self.written = threading.Event(), threading.Event()
+
+    def start(self, most_steps: int) -> None:
+        profiler = self._torch.profiler
+        activities = [profiler.ProfilerActivity.CPU]
+        for each in profiler.supported_activities():
+            device = getattr(self._torch, each.name.lower(), None) if each.name in _DEVICES else None
+            if device is not None and device.is_available():
+                activities.append(each)
+        loud = os.environ.get(_LOUDNESS)
+        os.environ[_LOUDNESS] = _SILENT
+        try:
+            profile = profiler.profile(activities=activities)
+            profile.start()
+        finally:
+            del os.environ[_LOUDNESS]
+            if loud is not None:
+                os.environ[_LOUDNESS] = loud
+        self._profile = profile
+        self._note_regions()
+        self._mark_steps(most_steps)
+        self._make_way()
+        atexit.register(self._leave)
+        self._restore.append(lambda: atexit.unregister(self._leave))
+        os.register_at_fork(after_in_child=self._leave_child)
+
+    def stop(self) -> None:
+        """Stop recording, in the main thread; once."""
+        profile, self._profile = self._profile, None
+        if profile is None:
+            return
+        try:
+            for each in self._restore:
+                each()
+            self._close_regions()
+            profile.stop()
+        finally:
+            self._ended = profile
+            self.stopped.set()
+
+    def write(self, path: Path) -> None:
+        """Write the trace, and forget it."""
+        profile, self._ended = self._ended, None
+        profile.export_chrome_trace(str(path))
+
+    def _leave(self) -> None:
+        """The program ends: the trace is written before."""
+        self.stop()
+        self.written.wait(_LAST_S)
+
+    def _note_regions(self) -> None:
+        """Know the program's regions that are open: one that outlives its profiler crashes torch 2.13."""
+        kind, regions = self._torch.autograd.profiler.record_function, self._regions
+        enter, leave = kind.__enter__, kind.__exit__
+
+        def entered(region: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():
+                regions.append(region)
+            return enter(region)
+
+        def left(region: Any, *error: Any) -> Any:
+            if regions and regions[-1] is region:
+                regions.pop()
+            return leave(region, *error)
+
+        kind.__enter__, kind.__exit__ = entered, left
+        self._restore.append(lambda: setattr(kind, "__enter__", enter))
+        self._restore.append(lambda: setattr(kind, "__exit__", leave))
+
+    def _close_regions(self) -> None:
+        """Leave what is open now, so that the program leaves it without effect."""
+        while self._regions:
+            region = self._regions.pop()
+            region.__exit__(None, None, None)
+            region.run_callbacks_on_exit = False
+
+    def _mark_steps(self, most: int) -> None:
+        """A window from one call of an optimizer to the next."""
+        optimizers = sys.modules.get("torch.optim.optimizer")
+        register = getattr(optimizers, "register_optimizer_step_post_hook", None)
+        if register is None:
+            return
+        count = 0
+
+        def mark(*_: object) -> None:
+            nonlocal count
+            if self._profile is None or threading.current_thread() is not threading.main_thread():
+                return
+            self._close_step()
+            self.full = count == most
+            if not self.full:
+                self._step = self._torch.profiler.record_function(f"ProfilerStep#{count}")
+                self._step.__enter__()
+                count += 1
+
+        self._restore.append(register(mark).remove)
+
+    def _close_step(self) -> None:
+        step, self._step = self._step, None
+        if step is not None:
+            step.__exit__(None, None, None)
+
+    def _make_way(self) -> None:
+        """End before the program starts a profiler of its own: there can be only one."""
+        owner = self._torch.autograd.profiler.profile
+        own = owner._prepare_trace
+
+        def prepare(profile: Any) -> Any:
+            self.stop()
+            return own(profile)
+
+        owner._prepare_trace = prepare
+        self._restore.append(lambda: setattr(owner, "_prepare_trace", own))
+
+    def _leave_child(self) -> None:
+        """A child of the program would record for ever."""
+        if self._profile is not None:
+            self._profile = None
+            with contextlib.suppress(Exception):
+                self._torch.autograd._disable_profiler()
+
+
+def _end(recording: _Recording, shared: _Folder, seconds: float, most_bytes: int) -> None:
+    """End a recording at its limit, or when nobody waits for it, and write the trace; in a thread of its own."""
+    deadline, memory = time.monotonic() + seconds, _resident_bytes() + most_bytes
+    while not (
+        recording.stopped.wait(_LOOK_S)
+        or recording.full
+        or time.monotonic() > deadline
+        or _resident_bytes() > memory
+        or shared.is_abandoned()
+    ):
+        pass
+
+    def stop(_: object) -> int:
+        with contextlib.suppress(BaseException):
+            recording.stop()
+        return 0
+
+    pending = _Pending(stop)
+    if not recording.stopped.is_set():
+        ctypes.pythonapi.Py_AddPendingCall(pending, None)
+        recording.stopped.wait()
+    if not shared.is_abandoned():
+        try:
+            recording.write(shared.trace)
+            shared.answer("finished")
+        except BaseException as error:  # nothing may reach the program
+            shared.answer(f"the trace cannot be written: {error!r}")
+    recording.written.set()
+    if shared.is_abandoned():
+        shared.remove()
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES

@@ -1,0 +1,160 @@
+"""Plots as SVG. Places are percentages, so that points and texts keep their size whatever the width of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from overhead_lens.report.page.model import Axis, Note, Plot, Series, Symbol, Upright
+from overhead_lens.report.printers.html import pattern_fill, shown
+from overhead_lens.stats.values import Interval
+
+_SYMBOLS: dict[Symbol, str] = {
+    "circle": "M-3 0a3 3 0 1 0 6 0 3 3 0 1 0-6 0",
+    "ring": "M-5 0a5 5 0 1 0 10 0 5 5 0 1 0-10 0",
+    "square": "M-3-3h6v6h-6z",
+    "diamond": "M0-4L4 0 0 4-4 0z",
+    "triangle": "M0-4L4 3H-4z",
+    "cross": "M-1-4h2v3h3v2h-3v3h-2v-3h-3v-2h3z",
+    "x": "M-3-3L3 3M3-3L-3 3",
+}
+_LETTER_PX = 7
+_LONG = 7
+_BAR = 0.85
+_LINE = 1_000
+"""Steps of a line's path in each direction."""
+
+
+def plot_svg(plot: Plot) -> str:
+    """The element of a plot with its legend and its axes."""
+    described = shown(plot.alternative)
+    left_px = 12 + _LETTER_PX * max((len(text) for _, text in plot.y.ticks), default=0)
+    slanted = any(len(text) > _LONG for _, text in plot.x.ticks)
+    drawn = "".join((*_axes(plot, slanted=slanted), *_behind(plot), *(_series(each, plot) for each in plot.series)))
+    texts = "".join(_note(note, plot) for note in plot.notes)
+    legend = "".join(f"<li>{_key(each)}{shown(each.name)}</li>" for each in plot.series if each.name)
+    keys = f'<ul class="keys">{legend}</ul>\n' if legend.count("<li>") > 1 else ""
+    title = f'<div class="axis">{shown(plot.y.title)}</div>\n' if plot.y.title else ""
+    below = f'<div class="axis below">{shown(plot.x.title)}</div>\n' if plot.x.title else ""
+    style = f"height:{plot.height_px}px;margin-left:{left_px}px;width:calc(100% - {left_px + 12}px)"
+    classes = "plot slanted" if slanted else "plot"
+    return (
+        f'<figure class="{classes}">\n{keys}{title}'
+        f'<svg style="{style}" role="img" aria-label="{described}">{drawn}{texts}</svg>\n{below}</figure>\n'
+    )
+
+
+def _axes(plot: Plot, *, slanted: bool) -> Iterator[str]:
+    for value, text in _within(plot.y):
+        at = _y(plot, value)
+        yield f'<line class="grid" x2="100%" y1="{at}" y2="{at}"/><text class="left" x="-6" y="{at}">{shown(text)}</text>'
+    yield '<g class="ticks">'
+    for value, text in _within(plot.x):
+        turned = ' transform="rotate(-30)" text-anchor="end"' if slanted else ""
+        yield f'<svg x="{_x(plot, value)}" y="100%"><path d="M0 0v4"/><text y="18"{turned}>{shown(text)}</text></svg>'
+    yield "</g>"
+
+
+def _within(axis: Axis) -> list[tuple[float, str]]:
+    return [(value, text) for value, text in axis.ticks if axis.low <= value <= axis.high]
+
+
+def _behind(plot: Plot) -> Iterator[str]:
+    """The shaded values and the upright lines."""
+    if plot.band is not None:
+        yield _rect((0, 1), _part(plot.y, plot.band), 'class="band"')
+    for at, upright in enumerate(plot.uprights):
+        yield _upright(upright, plot, at)
+
+
+def _upright(upright: Upright, plot: Plot, at: int) -> str:
+    """Texts stand one above the other, where they would lie on one another."""
+    interval = upright.interval
+    band = "" if interval is None else _rect(_part(plot.x, interval), (0, 1), 'class="reach"')
+    x = _x(plot, upright.x)
+    line = f'<line class="upright" x1="{x}" x2="{x}" y2="100%"/>'
+    return f'{band}{line}<text class="beside" x="{x}" y="{12 + 14 * (at % 3)}" dx="4">{shown(upright.text)}</text>'
+
+
+def _series(series: Series, plot: Plot) -> str:
+    draw: dict[str, Callable[[Series, Plot], Iterator[str]]] = {"points": _points, "bars": _bars}
+    drawn = "".join(draw.get(series.form, _line)(series, plot))
+    dashed = " dashed" if series.is_dashed else ""
+    return f'<g class="{series.form}{dashed}" style="color:{series.ink}">{drawn}</g>'
+
+
+def _points(series: Series, plot: Plot) -> Iterator[str]:
+    """Whiskers, then symbols above them; the transparent circle is what a pointer can hit."""
+    for x, (low, high) in zip(series.x, series.ends, strict=False):
+        place = _x(plot, x)
+        yield f'<line x1="{place}" x2="{place}" y1="{_y(plot, low)}" y2="{_y(plot, high)}"/>'
+    symbol = _symbol(series.symbol)
+    for at, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
+        if y is not None:
+            told = f'<circle r="7"/><title>{shown(series.told[at])}</title>' if series.told else ""
+            yield f'<svg x="{_x(plot, x)}" y="{_y(plot, y)}">{told}{symbol}</svg>'
+
+
+def _symbol(symbol: Symbol) -> str:
+    is_open = ' class="open"' if symbol in ("ring", "x") else ""
+    return f'<path{is_open} d="{_SYMBOLS[symbol]}"/>'
+
+
+def _bars(series: Series, plot: Plot) -> Iterator[str]:
+    fill = pattern_fill(series.hatch)
+    for x, (low, high), told in zip(series.x, series.ends, series.told, strict=True):
+        if high > low:
+            places = _part(plot.x, (x - _BAR / 2, x + _BAR / 2)), _part(plot.y, (low, high))
+            yield _rect(*places, "", f"<title>{shown(told)}</title>")
+            if fill:
+                yield _rect(*places, f'style="fill:{fill};pointer-events:none"')
+
+
+def _line(series: Series, plot: Plot) -> Iterator[str]:
+    """A path for each stretch without a gap."""
+    path = ""
+    is_down = False
+    points = list(zip(series.x, series.y, strict=True))
+    for (x, y), (following, _) in pairwise([*points, (plot.x.high, None)]):
+        if y is not None:
+            place = f"{_LINE * plot.x.share(x):.1f} {_LINE * (1 - plot.y.share(y)):.1f}"
+            path += f"{'L' if is_down else 'M'}{place}"
+            if series.form == "steps":
+                path += f"H{_LINE * plot.x.share(following):.1f}"
+        is_down = y is not None
+    box = f'viewBox="0 0 {_LINE} {_LINE}" preserveAspectRatio="none"'
+    yield f'<svg {box}><path d="{path}"/></svg>'
+
+
+def _note(note: Note, plot: Plot) -> str:
+    """Beside its point, on the side with room."""
+    is_left = plot.x.share(note.x) > 0.5
+    anchor = 'dx="-9" text-anchor="end"' if is_left else 'dx="9"'
+    return (
+        f'<text class="beside" x="{_x(plot, note.x)}" y="{_y(plot, note.y)}" dy="4" {anchor}>{shown(note.text)}</text>'
+    )
+
+
+def _key(series: Series) -> str:
+    if series.form == "bars":
+        return f'<i style="background:{series.ink}"></i>'
+    mark = _symbol(series.symbol) if series.form == "points" else '<path class="open" d="M-5 0h4m2 0h4"/>'
+    return f'<svg viewBox="-5.5 -5.5 11 11" style="color:{series.ink}">{mark}</svg>'
+
+
+def _x(plot: Plot, value: float) -> str:
+    return f"{plot.x.share(value):.2%}"
+
+
+def _y(plot: Plot, value: float) -> str:
+    return f"{1 - plot.y.share(value):.2%}"
+
+
+def _part(axis: Axis, interval: Interval) -> Interval:
+    return axis.share(interval[0]), axis.share(interval[1])
+
+
+def _rect(x: Interval, y: Interval, attributes: str, inside: str = "") -> str:
+    """A rectangle over shares of both axes."""
+    place = f'x="{x[0]:.3%}" width="{x[1] - x[0]:.3%}" y="{1 - y[1]:.2%}" height="{y[1] - y[0]:.2%}"'
+    return f"<rect {place} {attributes}>{inside}</rect>"
