@@ -45,19 +45,21 @@ def begin(folder: str, seconds: float, most_steps: int, most_bytes: int) -> None
         shared.remove()
         return
     shared.answer("starting")
+    torch = sys.modules.get("torch")
+    recording = _Recording(torch)
     try:
-        torch = sys.modules.get("torch")
         if torch is None:
             shared.answer("it has not imported torch")
         elif torch._C._autograd._profiler_enabled():
             shared.answer("it uses torch.profiler itself")
         else:
-            recording = _Recording(torch)
             recording.start(most_steps)
             shared.answer("recording")
             limits = (recording, shared, seconds, most_bytes)
             threading.Thread(target=_end, args=limits, name="overhead-lens", daemon=True).start()
     except BaseException as error:  # nothing may reach the program
+        with contextlib.suppress(BaseException):
+            recording.stop()
         shared.answer(f"torch.profiler does not start: {error!r}")
 
 
@@ -94,6 +96,7 @@ class _Recording:
     """torch.profiler at work in the main thread.
 
     Attributes:
+        is_busy: Whether the main thread is entering or leaving a region, in the middle of which nothing can be stopped.
         full: Whether it has as many steps as are requested.
         stopped: Set when it has ended.
         written: Set when nothing more is done with the trace.
@@ -106,7 +109,7 @@ class _Recording:
         self._step: Any = None
         self._regions: list[Any] = []
         self._restore: list[Callable[[], object]] = []
-        self.full = False
+        self.is_busy = self.full = False
         self.stopped, self.written = threading.Event(), threading.Event()
 
     def start(self, most_steps: int) -> None:
@@ -139,13 +142,17 @@ class _Recording:
         if profile is None:
             return
         try:
-            for each in self._restore:
-                each()
-            self._close_regions()
+            with contextlib.suppress(Exception):
+                self._put_back()
+                self._close_regions()
             profile.stop()
         finally:
             self._ended = profile
             self.stopped.set()
+
+    def _put_back(self) -> None:
+        while self._restore:
+            self._restore.pop()()
 
     def write(self, path: Path) -> None:
         """Write the trace, and forget it."""
@@ -163,14 +170,25 @@ class _Recording:
         enter, leave = kind.__enter__, kind.__exit__
 
         def entered(region: Any) -> Any:
-            if threading.current_thread() is threading.main_thread():
+            if not _is_main():
+                return enter(region)
+            self.is_busy = True
+            try:
+                entering = enter(region)
                 regions.append(region)
-            return enter(region)
+                return entering
+            finally:
+                self.is_busy = False
 
         def left(region: Any, *error: Any) -> Any:
-            if regions and regions[-1] is region:
-                regions.pop()
-            return leave(region, *error)
+            if not _is_main():
+                return leave(region, *error)
+            self.is_busy = True
+            try:
+                regions[:] = [each for each in regions if each is not region]
+                return leave(region, *error)
+            finally:
+                self.is_busy = False
 
         kind.__enter__, kind.__exit__ = entered, left
         self._restore.append(lambda: setattr(kind, "__enter__", enter))
@@ -193,7 +211,7 @@ class _Recording:
 
         def mark(*_: object) -> None:
             nonlocal count
-            if self._profile is None or threading.current_thread() is not threading.main_thread():
+            if self._profile is None or not _is_main():
                 return
             self._close_step()
             self.full = count == most
@@ -215,7 +233,8 @@ class _Recording:
         own = owner._prepare_trace
 
         def prepare(profile: Any) -> Any:
-            self.stop()
+            if _is_main():
+                self.stop()
             return own(profile)
 
         owner._prepare_trace = prepare
@@ -225,7 +244,9 @@ class _Recording:
         """A child of the program would record for ever."""
         if self._profile is not None:
             self._profile = None
+            self._regions.clear()
             with contextlib.suppress(Exception):
+                self._put_back()
                 self._torch.autograd._disable_profiler()
 
 
@@ -241,15 +262,21 @@ def _end(recording: _Recording, shared: _Folder, seconds: float, most_bytes: int
     ):
         pass
 
+    answered = threading.Event()
+
     def stop(_: object) -> int:
         with contextlib.suppress(BaseException):
-            recording.stop()
+            if not recording.is_busy:
+                recording.stop()
+        answered.set()
         return 0
 
     pending = _Pending(stop)
-    if not recording.stopped.is_set():
+    while not recording.stopped.is_set():
+        answered.clear()
         ctypes.pythonapi.Py_AddPendingCall(pending, None)
-        recording.stopped.wait()
+        while not (answered.wait(_LOOK_S) or recording.stopped.is_set()):
+            pass
     if not shared.is_abandoned():
         try:
             recording.write(shared.trace)
@@ -259,6 +286,10 @@ def _end(recording: _Recording, shared: _Folder, seconds: float, most_bytes: int
     recording.written.set()
     if shared.is_abandoned():
         shared.remove()
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _resident_bytes() -> int:

@@ -80,8 +80,9 @@ def _modes() -> Iterator[str]:
         yield "autocast is on"
     if torch.get_default_dtype() is not torch.float32:
         yield f"the default dtype is {torch.get_default_dtype()}"
-    if torch.get_default_device().type != "cpu":
-        yield f"the default device is {torch.get_default_device()}"
+    # torch 2.6 does not say which device ``with torch.device(...)`` has set.
+    if (device := torch.empty(0).device).type != "cpu":
+        yield f"the default device is {device}"
 
 
 def _named(module: ModuleType, name: str) -> object:

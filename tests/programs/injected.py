@@ -63,7 +63,8 @@ def fork() -> Any:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        said = [torch._C._autograd._profiler_enabled(), float((torch.ones(8) + 1).sum())]
+        kept = torch.autograd.profiler.record_function.__exit__.__qualname__
+        said = [torch._C._autograd._profiler_enabled(), float((torch.ones(8) + 1).sum()), kept]
         os.write(write, json.dumps(said).encode())
         os._exit(0)
     os.waitpid(child, 0)

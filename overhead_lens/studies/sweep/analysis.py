@@ -160,11 +160,12 @@ def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:
     Args:
         rows: ``process``, ``variant``, ``point``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``.
     """
-    labels = [_side(variant, point) for variant, point in zip(rows["variant"], rows["point"], strict=True)]
+    numbers = {name: number for number, name in enumerate(meta.variants)}
+    labels = [_side(numbers.get(name, -1), point) for name, point in zip(rows["variant"], rows["point"], strict=True)]
     kept = undisturbed(rows.assign(rung=labels), ("process", "rung"))
     sides = paired_sides(kept)
     params = meta.points[0].params
-    lines = [_variant(name, meta, sides) for name in meta.variants]
+    lines = [_variant(number, meta, sides) for number in range(len(meta.variants))]
     variants = tuple(line.variant for line in lines)
     return Sweep(
         replace(meta.subject, params={name: params[name] for name in params if name not in meta.swept}),
@@ -184,14 +185,15 @@ def _fastest_at(variants: Sequence[SweptVariant], at: int) -> tuple[str, ...]:
     return tuple(variant.name for variant in variants if variant.points[at].ci95_ns[0] <= least_ns)
 
 
-def _side(variant: str, point: int) -> str:
+def _side(variant: int, point: int) -> str:
+    """By number: pandas 2 ends a text at a NUL."""
     return f"{point} {variant}"
 
 
-def _variant(name: str, meta: SweepMeta, sides: PairedSides) -> _Lines:
+def _variant(number: int, meta: SweepMeta, sides: PairedSides) -> _Lines:
     sizes = meta.against.sizes
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
-    estimates = [sides.estimate(_side(name, at)) for at in order]
+    estimates = [sides.estimate(_side(number, at)) for at in order]
     ascending = np.array([sizes[at] for at in order], dtype=np.float64)
     line = fit_line([(sizes[at], estimate.value) for at, estimate in zip(order, estimates, strict=True)])
     drawn_ns = [np.maximum(estimate.replicates, _LEAST_SHARE * estimate.value) for estimate in estimates]
@@ -212,7 +214,11 @@ def _variant(name: str, meta: SweepMeta, sides: PairedSides) -> _Lines:
             )
         )
     variant = SweptVariant(
-        name, tuple(points), line, _interval(overheads_ns, line.overhead_ns), _interval(elements_ns, line.element_ns)
+        meta.variants[number],
+        tuple(points),
+        line,
+        _interval(overheads_ns, line.overhead_ns),
+        _interval(elements_ns, line.element_ns),
     )
     return _Lines(variant, overheads_ns, elements_ns)
 
