@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _LOOK_S, _LAST_S = 0.01, 30.0
@@ -46,21 +47,13 @@ def begin(folder: str, seconds: float, most_steps: int, most_bytes: int) -> None
         return
     shared.answer("starting")
     torch = sys.modules.get("torch")
-    recording = _Recording(torch)
-    try:
-        if torch is None:
-            shared.answer("it has not imported torch")
-        elif torch._C._autograd._profiler_enabled():
-            shared.answer("it uses torch.profiler itself")
-        else:
-            recording.start(most_steps)
-            shared.answer("recording")
-            limits = (recording, shared, seconds, most_bytes)
-            threading.Thread(target=_end, args=limits, name="overhead-lens", daemon=True).start()
-    except BaseException as error:  # nothing may reach the program
-        with contextlib.suppress(BaseException):
-            recording.stop()
-        shared.answer(f"torch.profiler does not start: {error!r}")
+    if torch is None:
+        shared.answer("it has not imported torch")
+    elif torch._C._autograd._profiler_enabled():
+        shared.answer("it uses torch.profiler itself")
+    else:
+        limits = (_Recording(torch), shared, seconds, most_steps, most_bytes)
+        threading.Thread(target=_record, args=limits, name="overhead-lens", daemon=True).start()
 
 
 class _Folder:
@@ -250,42 +243,64 @@ class _Recording:
                 self._torch.autograd._disable_profiler()
 
 
-def _end(recording: _Recording, shared: _Folder, seconds: float, most_bytes: int) -> None:
-    """End a recording at its limit, or when nobody waits for it, and write the trace; in a thread of its own."""
-    deadline, memory = time.monotonic() + seconds, _resident_bytes() + most_bytes
-    while not (
-        recording.stopped.wait(_LOOK_S)
-        or recording.full
-        or time.monotonic() > deadline
-        or _resident_bytes() > memory
-        or shared.is_abandoned()
-    ):
-        pass
-
-    answered = threading.Event()
-
-    def stop(_: object) -> int:
-        with contextlib.suppress(BaseException):
-            if not recording.is_busy:
-                recording.stop()
-        answered.set()
-        return 0
-
-    pending = _Pending(stop)
-    while not recording.stopped.is_set():
-        answered.clear()
-        ctypes.pythonapi.Py_AddPendingCall(pending, None)
-        while not (answered.wait(_LOOK_S) or recording.stopped.is_set()):
+def _record(recording: _Recording, shared: _Folder, seconds: float, most_steps: int, most_bytes: int) -> None:
+    """Have the main thread begin and end a recording, and write the trace; in a thread of its own."""
+    try:
+        _in_main_thread(recording, lambda: recording.start(most_steps), shared.is_abandoned)
+        shared.answer("recording")
+        deadline, memory = time.monotonic() + seconds, _resident_bytes() + most_bytes
+        while not (
+            recording.stopped.wait(_LOOK_S)
+            or recording.full
+            or time.monotonic() > deadline
+            or _resident_bytes() > memory
+            or shared.is_abandoned()
+        ):
             pass
-    if not shared.is_abandoned():
-        try:
+        _in_main_thread(recording, recording.stop, recording.stopped.is_set)
+        if not shared.is_abandoned():
             recording.write(shared.trace)
             shared.answer("finished")
-        except BaseException as error:  # nothing may reach the program
-            shared.answer(f"the trace cannot be written: {error!r}")
+    except BaseException as error:  # nothing may reach the program
+        _in_main_thread(recording, recording.stop, lambda: False)
+        shared.answer(f"torch.profiler fails: {error!r}")
     recording.written.set()
     if shared.is_abandoned():
         shared.remove()
+
+
+def _in_main_thread(recording: _Recording, action: Callable[[], None], is_over: Callable[[], bool]) -> None:
+    """Have the main thread do something as soon as it can, unless ``is_over`` before; raises what that raises.
+
+    It cannot within a backward pass, after which the autograd engine restores what was on before it, profilers included.
+    """
+    done, looked = threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+
+    def act(_: object) -> int:
+        if not (done.is_set() or is_over() or recording.is_busy or _is_in_backward(sys._getframe())):
+            done.set()
+            try:
+                action()
+            except BaseException as error:  # nothing may reach the program
+                raised.append(error)
+        looked.set()
+        return 0
+
+    pending = _Pending(act)
+    while not (done.is_set() or is_over()):
+        looked.clear()
+        ctypes.pythonapi.Py_AddPendingCall(pending, None)
+        while not looked.wait(_LOOK_S):
+            pass
+    if raised:
+        raise raised[0]
+
+
+def _is_in_backward(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_name != "_engine_run_backward":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _is_main() -> bool:

@@ -57,6 +57,29 @@ def stay_in_regions() -> bool:
     return True
 
 
+class Slow(torch.autograd.Function):
+    """Nearly all of its time is inside of a backward pass, in Python."""
+
+    @staticmethod
+    def forward(context: Any, value: torch.Tensor) -> torch.Tensor:
+        return value * 2
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
+        for _ in range(100):
+            gradient = gradient + 0
+        return gradient * 2
+
+
+def go_backward() -> bool:
+    for recorded in (True, False):
+        while torch._C._autograd._profiler_enabled() != recorded:
+            Slow.apply(torch.ones(8, requires_grad=True)).sum().backward()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        torch.ones(8) + 1
+    return True
+
+
 def fork() -> Any:
     """What a child says of a profiler, and that it can compute."""
     until(recorded=True)

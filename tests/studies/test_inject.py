@@ -162,6 +162,14 @@ def test_regions_that_outlive_the_trace(target: Target, tmp_path: Path) -> None:
     assert target.ask("state") == target.before
 
 
+def test_it_begins_and_ends_between_backward_passes(target: Target, tmp_path: Path) -> None:
+    for _ in range(3):
+        target.tell("go_backward")
+        assert "SlowBackward" in traced(target, tmp_path, Bounds(seconds=0.2, steps=10**9))
+        assert target.answer()
+    assert target.ask("state") == target.before
+
+
 def test_a_child_records_nothing(target: Target, tmp_path: Path) -> None:
     target.tell("fork")
     traced(target, tmp_path, Bounds(seconds=0.5, steps=10**9))
