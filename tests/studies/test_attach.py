@@ -80,7 +80,7 @@ def test_a_budget_a_thread_as_a_document(tmp_path: Path) -> None:
     assert document["warnings"] == [SEES]
     assert list(json_schema("process")["$defs"]["ProcessDocument"]["properties"]) == [
         *("schema", "pid", "command", "python", "torch", "duration_ns", "samples", "slowdown_share", "threads"),
-        *("warnings", "capture"),
+        *("warnings", "capture", "trace"),
     ]
 
 

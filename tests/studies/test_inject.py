@@ -26,7 +26,7 @@ from tests.documents import validated
 from tests.drawn.processes import draw_process, thread
 from tests.drawn.stacks import CLASSIFIER
 
-PROGRAM = Path(__file__).parents[1] / "programs" / "injected.py"
+PROGRAM = Path(__file__).with_name("injected.py")
 UNTIL_IT_IS_STOPPED = Bounds(seconds=60, steps=10**9)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="remote debugging is tested on Linux")
