@@ -20,6 +20,11 @@ _PANELS = (TARGET, EFFORT, ANALYSIS, OUTPUT)
 _RENAMED = {"export": {"--to": "--format"}, "open": {"--timeout": "--wait"}, "run": {"--json": "--json-file"}}
 
 
+def _panel(param: Any) -> Any:
+    """An option's panel; those that click adds have none."""
+    return getattr(param, "rich_help_panel", None)
+
+
 class Command(TyperCommand):
     """A command that accepts old option names and whose help shows no Python types."""
 
@@ -30,7 +35,7 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Arguments, then options in the order of their panels."""
         params: list[Any] = super().get_params(ctx)
-        panels = {param.rich_help_panel for param in params} & {*_PANELS}
+        panels = {_panel(param) for param in params} & {*_PANELS}
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
@@ -38,9 +43,7 @@ class Command(TyperCommand):
                 param.display_type_rich = lambda ctx: ""  # noqa: ARG005  (its name says what it is)
             if panels and "--help" in param.opts:
                 param.rich_help_panel = OUTPUT
-        return sorted(
-            params, key=lambda param: _PANELS.index(param.rich_help_panel) if param.rich_help_panel in _PANELS else -1
-        )
+        return sorted(params, key=lambda param: _PANELS.index(_panel(param)) if _panel(param) in _PANELS else -1)
 
     def _renamed(self, words: Sequence[str], *, interspersed: bool) -> Iterator[str]:
         renamed = _RENAMED.get(self.name or "", {})
