@@ -111,7 +111,7 @@ def _bars(series: Series, plot: Plot) -> Iterator[str]:
 
 
 def _line(series: Series, plot: Plot) -> Iterator[str]:
-    """A path for each stretch without a gap."""
+    """A path for each interval without a gap."""
     path = ""
     is_down = False
     points = list(zip(series.x, series.y, strict=True))
