@@ -35,6 +35,7 @@ SETTLED = {
     "analyze",
     "attach-cost",
     "attach-harmless",
+    "inject-harmless",
     "blocking",
     "cold-calls",
     "critical-path-peers",
