@@ -267,7 +267,7 @@ def test_both_stand_side_by_side(tmp_path: Path) -> None:
         "dispatcher": 0.4,
     }
     text = lens("report", stored, cwd=tmp_path).stdout
-    lines = text[text.index("MainThread sampled, and traced for 100.0 µs (1 steps)") :].splitlines()
+    lines = text[text.index("MainThread sampled, and traced for 100.0 µs (1 step)") :].splitlines()
     assert [line.split() for line in lines[2:5]] == [
         ["python", "70.0%", *lines[2].split()[2:5], "60.0%", "differs"],
         ["dispatcher", "0.0%", *lines[3].split()[2:5], "40.0%", "differs"],

@@ -150,7 +150,7 @@ def _traced(thread: ThreadBudget, trace: TracedMoment, capture: str) -> Iterator
         interval = text(f"{low:.1%} .. {high:.1%}")
         label = text(sampled.category, sampled.category)
         rows.append(Row([label, share(sampled.share), interval, share(traced.share), differs]))
-    steps = f" ({trace.steps} steps)" if trace.steps else ""
+    steps = f" ({trace.steps} {'step' if trace.steps == 1 else 'steps'})" if trace.steps else ""
     note = "The trace is of a later moment, torch.profiler lengthens operators, and their kernels are estimated."
     notes = Notes([note, f"all of it: overhead-lens analyze {capture}/{trace.file}"])
     heading = f"{name_of(thread)} sampled, and traced for {format_ns(trace.wall_ns)}{steps}"
