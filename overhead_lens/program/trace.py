@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 TRACE = ".kineto.json"
@@ -21,6 +22,7 @@ _LEAST_STEPS, _MOST_STEPS = 3, 50
 _LONGEST_STEP_NS = 3_000_000_000
 # When recording ends whatever the steps do.
 _LEAST_S, _PATIENCE = 0.5, 2
+_AGAIN_S = 0.01
 
 
 class StepTrace:
@@ -145,13 +147,27 @@ _kept: list[object] = []
 
 
 def _in_main_thread(action: Callable[[], None]) -> None:
-    """Make the main thread run something soon, between two of its instructions (CPython's ``Py_AddPendingCall``)."""
+    """Make the main thread run something soon, between two of its instructions (CPython's ``Py_AddPendingCall``).
+
+    Not within a backward pass, after which the autograd engine restores what was on before it, profilers included.
+    """
 
     def act(_: object) -> int:
         with suppress(Exception):
-            action()
+            if _is_in_backward(sys._getframe()):
+                again = threading.Timer(_AGAIN_S, _in_main_thread, [action])
+                again.daemon = True
+                again.start()
+            else:
+                action()
         return 0
 
     pending = _Pending(act)
     _kept.append(pending)
     ctypes.pythonapi.Py_AddPendingCall(pending, None)
+
+
+def _is_in_backward(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_name != "_engine_run_backward":
+        frame = frame.f_back
+    return frame is not None

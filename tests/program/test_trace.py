@@ -124,3 +124,39 @@ def test_the_profiler_is_asked_for_a_device_that_both_have(
     trace._limit.cancel()
     assert trace._profile.activities == activities
     assert trace.sees_device == (len(activities) > 1)
+
+
+BACKWARD = """
+import sys, time, torch
+from pathlib import Path
+from overhead_lens.program.trace import StepTrace, _in_main_thread
+
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(context, value):
+        return value * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        _in_main_thread(trace._drop)
+        end = time.perf_counter() + 0.1
+        while time.perf_counter() < end:
+            gradient = gradient + 0
+        return gradient
+
+trace = StepTrace(Path(sys.argv[1]))
+assert trace.begin(1e9)
+Slow.apply(torch.ones(8, requires_grad=True)).sum().backward()
+end = time.perf_counter() + 60
+while trace._profile is not None and time.perf_counter() < end:
+    torch.ones(8) + 1
+print(torch._C._autograd._profiler_enabled())
+"""
+
+
+def test_it_does_not_end_within_a_backward_pass(tmp_path: Path) -> None:
+    """Else the profiler stays on: the program could not start its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", BACKWARD, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
