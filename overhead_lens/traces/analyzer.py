@@ -35,10 +35,11 @@ from overhead_lens.traces.host_budget import (
     ThreadPieces,
     backward_passes,
     computing,
-    host_budget,
+    host_budgets,
     operator_floor_ns,
     thread_pieces,
 )
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launch_figures.analysis import input_batch, launch_figures
 from overhead_lens.traces.launches import link, queue_depth, waits_from
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
@@ -94,7 +95,7 @@ class Analyzer:
             window=self.window,
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budget(device, device.span) for device in self.devices),
-            steps=tuple(self._step(number, window) for number, window in self._step_windows),
+            steps=self._steps(),
             operators=operator_costs(self._host, self._timelines, self._kernel_ns),
             kernels=kernel_costs(self._events),
             collectives=self.collectives,
@@ -181,7 +182,7 @@ class Analyzer:
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
         """Every device, by number."""
-        numbers = np.unique(self._events["device"].to_numpy()[self._linked.rows])
+        numbers = distinct_values(self._events["device"].to_numpy()[self._linked.rows])
         return [
             DeviceTimeline(self._events, self._linked, number, self.threads, self.window.bounds)
             for number in numbers.tolist()
@@ -282,18 +283,22 @@ class Analyzer:
 
     def _thread_budget(self, key: tuple[str, str], pieces: ThreadPieces) -> ThreadBudget:
         at = list(self.threads).index(key)
-        host = host_budget(pieces, self.window.bounds, self._computing[at], self._floor_ns)
+        (host,) = host_budgets(pieces, [self.window], self._computing[at], self._floor_ns)
         return ThreadBudget(*key, self._trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
 
     def _device_budget(self, device: DeviceTimeline, window: tuple[int, int]) -> DeviceBudget:
         return device.budget(self._trace.device_names.get(device.number, ""), window)
 
-    def _step(self, number: int, window: Window) -> TraceStep:
-        host: tuple[HostCategory, ...] = ()
+    def _steps(self) -> tuple[TraceStep, ...]:
+        windows = [window for _, window in self._step_windows]
+        hosts: list[tuple[HostCategory, ...]] = [()] * len(windows)
         if self.threads:
-            host = host_budget(next(iter(self.threads.values())), window.bounds, self._computing[0], self._floor_ns)
-        return TraceStep(
-            number, window, host, tuple(self._device_budget(device, window.bounds) for device in self.devices)
+            hosts = host_budgets(next(iter(self.threads.values())), windows, self._computing[0], self._floor_ns)
+        return tuple(
+            TraceStep(
+                number, window, host, tuple(self._device_budget(device, window.bounds) for device in self.devices)
+            )
+            for (number, window), host in zip(self._step_windows, hosts, strict=True)
         )
 
     def _module_calls(self) -> pd.DataFrame:

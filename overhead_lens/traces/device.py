@@ -27,7 +27,7 @@ from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
-from overhead_lens.traces.intervals import Union, cut, groups, union
+from overhead_lens.traces.intervals import Union, cut, distinct_values, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics
 from overhead_lens.traces.timeline import sum_by
 
@@ -88,11 +88,12 @@ class DeviceTimeline:
     ) -> None:
         self.number = device
         self._events = events
+        self._event_start_ns = events["start_ns"].to_numpy()
         chosen = np.flatnonzero(events["device"].to_numpy()[linked.rows] == device)
-        chosen = chosen[np.argsort(events["start_ns"].to_numpy()[linked.rows[chosen]], kind="stable")]
+        chosen = chosen[np.argsort(self._event_start_ns[linked.rows[chosen]], kind="stable")]
         self.linked = linked.chosen(chosen)
         self._rows = self.linked.rows
-        self.start_ns = events["start_ns"].to_numpy()[self._rows]
+        self.start_ns = self._event_start_ns[self._rows]
         self._dur_ns = events["dur_ns"].to_numpy()[self._rows]
         self._reached_ns = np.maximum.accumulate(self.start_ns + self._dur_ns)
         self.busy = union(self.start_ns, self._dur_ns)
@@ -144,7 +145,7 @@ class DeviceTimeline:
     def launches(self, windows: Sequence[tuple[int, int]]) -> Launches:
         """Statistics of its launches whose work starts in ``windows`` (start, end), which are in order of start."""
         span_ns = sum(end_ns - start_ns for start_ns, end_ns in windows)
-        return launch_statistics(self._events, self.linked.chosen(self._started(windows)), span_ns)
+        return launch_statistics(self._event_start_ns, self.linked.chosen(self._started(windows)), span_ns)
 
     def started(self, windows: Sequence[tuple[int, int]]) -> pd.DataFrame:
         """Its events that start in ``windows``, as rows of the event frame."""
@@ -162,7 +163,7 @@ class DeviceTimeline:
         gap_end = np.concatenate((work.start_ns, [window[1]])).astype(np.int64)
         gap_end = np.maximum(gap_end, gap_start)
         launch = np.append(self.linked.launch[work.first], -1)
-        start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
+        start_ns, dur_ns = self._event_start_ns, self._events["dur_ns"].to_numpy()
         linked = launch >= 0
         called = np.where(linked, np.clip(start_ns[launch], gap_start, gap_end), gap_start)
         returned = np.where(linked, np.clip(start_ns[launch] + dur_ns[launch], called, gap_end), gap_start)
@@ -197,7 +198,7 @@ def device_kinds(events: pd.DataFrame) -> Ints:
     """Number in ``KINDS`` per row of the event frame, by name and category; meaningless for host events."""
     name = events["name"].cat
     kinds = np.full(max(1, len(name.categories)), COMPUTE)
-    used = np.unique(name.codes.to_numpy()[events["device"].to_numpy() >= 0])
+    used = distinct_values(name.codes.to_numpy()[events["device"].to_numpy() >= 0])
     kinds[used] = [_kind_by_name(name.categories[code]) for code in used]
     kind = kinds[name.codes.to_numpy()]
     return np.where(where(events["cat"], COPY_CATEGORIES.__contains__), COPY, kind)

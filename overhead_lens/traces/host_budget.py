@@ -21,8 +21,9 @@ dispatcher gets what a view operator of the same trace takes, since views comput
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -34,8 +35,9 @@ from overhead_lens.taxonomy.host import Frame, HostCategory, parts_of
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
-from overhead_lens.traces.intervals import merged
+from overhead_lens.traces.intervals import Piece, cut, distinct_values, merged
 from overhead_lens.traces.timeline import sum_by
+from overhead_lens.traces.window import Window
 
 BETWEEN = "(between events)"
 OUTSIDE = "(before the first and after the last event)"
@@ -56,6 +58,9 @@ _GAPS = (
 )
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
 _MOST_FRAMES = 5
+_EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
+_Sums: TypeAlias = dict[tuple[Attribution, str], int]
+"""Time by attribution and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,7 @@ def thread_pieces(
     # Cut at the ends of passes and where a copy begins to wait, so that every piece has one kind.
     starts = segments.start_ns
     end_ns = int(starts[-1] + segments.dur_ns[-1]) if len(starts) else 0
-    edges = np.unique(np.concatenate((passes.start_ns, passes.end_ns, waits_from_ns[waits])))
+    edges = distinct_values(np.concatenate((passes.start_ns, passes.end_ns, waits_from_ns[waits])))
     if len(edges) and len(starts):
         starts = merged(starts, edges[(edges > starts[0]) & (edges < end_ns)])
     segment = np.searchsorted(segments.start_ns, starts, "right") - 1
@@ -207,81 +212,84 @@ def computing(timeline: ThreadTimeline) -> Bools:
     return candidates & ~timeline.launches_below & ~excluded
 
 
-def host_budget(
-    pieces: ThreadPieces, window: tuple[int, int], splittable: Bools, floor_ns: int | None
-) -> tuple[HostCategory, ...]:
-    """Every host category over ``window`` (start, end in ns, inside the trace's); they sum to it exactly.
+def host_budgets(
+    pieces: ThreadPieces, windows: Sequence[Window], splittable: Bools, floor_ns: int | None
+) -> list[tuple[HostCategory, ...]]:
+    """Every host category over each of ``windows``, inside the trace's; they sum to it exactly.
 
     Args:
         floor_ns: What dispatching one operator takes; None for no estimate.
     """
-    # The pieces are consecutive: one ends where the next begins.
-    first = max(0, int(np.searchsorted(pieces.start_ns, window[0], "right")) - 1)
-    last = int(np.searchsorted(pieces.start_ns, window[1], "left"))
-    cut = slice(first, last)
-    start_ns = np.maximum(pieces.start_ns[cut], window[0])
-    dur_ns = np.minimum(pieces.start_ns[cut] + pieces.dur_ns[cut], window[1]) - start_ns
-    totals = _totals(pieces.attribution[cut], pieces.name[cut], dur_ns, len(pieces.names))
-    sums = {(pieces.attributions[attribution], pieces.names[name]): ns for (attribution, name), ns in totals.items()}
-    for name, kernel_ns in _kernel_estimate(pieces, cut, dur_ns, splittable, floor_ns).items():
-        sums[_DISPATCH, name] -= kernel_ns
-        sums[_KERNEL, name] = sums.get((_KERNEL, name), 0) + kernel_ns
-    return _categories(sums, window[1] - window[0], estimated=floor_ns is not None)
+    bounds = np.array([window.bounds for window in windows], dtype=np.int64).reshape(-1, 2)
+    parts = cut(bounds[:, 0], bounds[:, 1], pieces.start_ns, pieces.start_ns + pieces.dur_ns)
+    sums: list[_Sums] = [{} for _ in windows]
+    for (window, attribution, name), ns in _summed(
+        (parts.interval, pieces.attribution[parts.piece], pieces.name[parts.piece]),
+        (len(windows), len(pieces.attributions), len(pieces.names)),
+        parts.dur_ns,
+    ):
+        sums[window][pieces.attributions[attribution], pieces.names[name]] = ns
+    for (window, number), kernel_ns in _kernel_estimate(pieces, parts, len(windows), splittable, floor_ns):
+        name = pieces.names[number]
+        sums[window][_DISPATCH, name] -= kernel_ns
+        sums[window][_KERNEL, name] = sums[window].get((_KERNEL, name), 0) + kernel_ns
+    return [
+        _categories(mine, window.wall_ns, estimated=floor_ns is not None)
+        for mine, window in zip(sums, windows, strict=True)
+    ]
 
 
-def _totals(attribution: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tuple[int, int], int]:
-    if not len(attribution):
-        return {}
-    codes, keys = pd.factorize(attribution * name_count + name)
-    sums_ns = sum_by(codes, dur_ns, len(keys))
-    return {divmod(key, name_count): ns for key, ns in zip(keys.tolist(), sums_ns.tolist(), strict=True)}
+def _summed(numbers: Sequence[Ints], counts: Sequence[int], values: Ints) -> Iterator[tuple[Sequence[int], int]]:
+    """Sums of ``values`` by combination of numbers, each below its count."""
+    codes, keys = pd.factorize(np.ravel_multi_index(tuple(numbers), tuple(counts)))
+    combinations = np.stack(np.unravel_index(keys, tuple(counts)), axis=1)
+    yield from zip(combinations.tolist(), sum_by(codes, values, len(keys)).tolist(), strict=True)
 
 
 def _kernel_estimate(
-    pieces: ThreadPieces, cut: slice, dur_ns: Ints, splittable: Bools, floor_ns: int | None
-) -> dict[str, int]:
-    """Time beyond ``floor_ns`` per event, summed by operator name."""
-    owner = pieces.owner[cut]
-    chosen = np.flatnonzero(owner >= 0)
-    if floor_ns is None or not len(chosen):
-        return {}
-    owner, dur_ns = owner[chosen], dur_ns[chosen]
-    first = int(owner.min())
-    self_ns = sum_by(owner - first, dur_ns, int(owner.max()) - first + 1)
-    beyond_ns = np.where(splittable[first : first + len(self_ns)], self_ns - floor_ns, 0)
-    events = np.flatnonzero(beyond_ns > 0)
-    host, timeline = pieces.timeline.host, pieces.timeline
-    by_name = sum_by(host.name[timeline.events[events + first]], beyond_ns[events], len(host.names))
-    return {host.names[name]: int(by_name[name]) for name in np.flatnonzero(by_name).tolist()}
+    pieces: ThreadPieces, parts: Piece, window_count: int, splittable: Bools, floor_ns: int | None
+) -> Iterator[tuple[Sequence[int], int]]:
+    """Time beyond ``floor_ns`` per event, summed by window and number of the operator's name."""
+    if floor_ns is None or not splittable.any():
+        return
+    owner = pieces.owner[parts.piece]
+    chosen = np.flatnonzero((owner >= 0) & splittable[owner])
+    codes, keys = pd.factorize(parts.interval[chosen] * len(splittable) + owner[chosen])
+    beyond_ns = sum_by(codes, parts.dur_ns[chosen], len(keys)) - floor_ns
+    window, event = np.divmod(keys[beyond_ns > 0], len(splittable))
+    name = pieces.timeline.host.name[pieces.timeline.events[event]]
+    yield from _summed((window, name), (window_count, len(pieces.names)), beyond_ns[beyond_ns > 0])
 
 
-def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
+def _categories(sums: _Sums, wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
     by_category: dict[str, list[tuple[Attribution, str, int]]] = {category: [] for category in HOST_CATEGORIES}
     for (attribution, name), ns in sums.items():
         if ns:
             by_category[attribution.category].append((attribution, name, ns))
-    budget = []
-    for category, mine in by_category.items():
-        ns = sum(part_ns for _, _, part_ns in mine)
-        own: Counter[Attribution] = Counter()
-        frames: Counter[str] = Counter()
-        for attribution, name, part_ns in mine:
-            own[attribution] += part_ns
-            frames[name] += part_ns
-        top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
-        by_estimate = estimated and any(attribution == _KERNEL for attribution in own)
-        budget.append(
-            HostCategory(
-                category,
-                ns,
-                (ns, ns),
-                ns / wall_ns if wall_ns else 0.0,
-                "none" if not ns else "estimate" if by_estimate else "trace",
-                parts_of(category, ns, own),
-                tuple(Frame(name, frame_ns) for name, frame_ns in top),
-            )
-        )
-    return tuple(budget)
+    return tuple(_category(category, mine, wall_ns, estimated=estimated) for category, mine in by_category.items())
+
+
+def _category(
+    category: str, mine: Sequence[tuple[Attribution, str, int]], wall_ns: int, *, estimated: bool
+) -> HostCategory:
+    if not mine:
+        return _EMPTY[category]
+    ns = sum(part_ns for _, _, part_ns in mine)
+    own: Counter[Attribution] = Counter()
+    frames: Counter[str] = Counter()
+    for attribution, name, part_ns in mine:
+        own[attribution] += part_ns
+        frames[name] += part_ns
+    top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
+    return HostCategory(
+        category,
+        ns,
+        (ns, ns),
+        ns / wall_ns,
+        "estimate" if estimated and _KERNEL in own else "trace",
+        parts_of(category, ns, own),
+        tuple(Frame(name, frame_ns) for name, frame_ns in top),
+    )
 
 
 def _is_view(host: HostEvents) -> Bools:

@@ -12,6 +12,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS, RUNTIME, HostEvents, threads_of
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import Nesting
 
 
@@ -69,14 +70,14 @@ def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start
     launch[asking[equal]] = calls[at[equal]]
 
 
-def launch_statistics(events: pd.DataFrame, linked: Linked, span_ns: int) -> Launches:
+def launch_statistics(start_ns: Ints, linked: Linked, span_ns: int) -> Launches:
     """Statistics of the launches of some device events.
 
     Args:
+        start_ns: Per row of the event frame.
         linked: These, in order of start.
         span_ns: Time over which the mean queue depth is taken.
     """
-    start_ns = events["start_ns"].to_numpy()
     rows, launch, is_graph = linked.rows, linked.launch, linked.is_graph
     known = launch >= 0
     calls, first = np.unique(launch[known], return_index=True)
@@ -90,7 +91,7 @@ def launch_statistics(events: pd.DataFrame, linked: Linked, span_ns: int) -> Lau
         median_ns=_rank(latency_ns, 0.5),
         p99_ns=_rank(latency_ns, 0.99),
         max_ns=_rank(latency_ns, 1.0),
-        graph_launches=len(np.unique(launch[known & is_graph])),
+        graph_launches=len(distinct_values(launch[known & is_graph])),
         graph_events=int((known & is_graph).sum()),
         repaired=int(repaired.sum()),
         unlinked=int((~known).sum()),
@@ -121,7 +122,7 @@ def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
     calls, number = np.unique(linked.launch[linked.launch >= 0], return_inverse=True)
     thread, _ = threads_of(events, np.arange(len(events)))
     above = np.full(len(calls), -1, dtype=np.int64)
-    for code in np.unique(thread[calls]):
+    for code in distinct_values(thread[calls]):
         mine = np.flatnonzero(thread[calls] == code)
         operators = np.flatnonzero(is_operator & (thread == code))
         rows = np.concatenate((operators, calls[mine]))
@@ -147,7 +148,7 @@ def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
     asynchronous = where(events["name"], lambda name: torch_names.ASYNCHRONOUS_COPY.match(name) is not None)
     launched = linked.launch >= 0
     calls, copies = linked.launch[launched], pageable[linked.rows[launched]]
-    holding = np.unique(calls[copies & asynchronous[calls]])
+    holding = distinct_values(calls[copies & asynchronous[calls]])
     others = np.setdiff1d(calls, holding)
     usual_ns = int(np.percentile(dur_ns[others], 50, method="lower")) if len(others) else 0
     ends_ns = host.start_ns + host.dur_ns

@@ -28,6 +28,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.collectives.definitions import element_bytes, kind_of, size_in_elements
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, threads_of
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import Nesting
 
 GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
@@ -98,10 +99,10 @@ def _calls(trace: Trace, launch: Ints) -> list[list[int]]:
     events = trace.events
     is_call = where(events["name"], _is_call) & where(events["cat"], HOST_EVENTS.__contains__)
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    calls, distinct = np.flatnonzero(is_call), np.unique(launch)
+    calls, distinct = np.flatnonzero(is_call), distinct_values(launch)
     thread, _ = threads_of(events, np.concatenate((calls, distinct)))
     chains: dict[int, list[int]] = {}
-    for code in np.unique(thread[len(calls) :]):
+    for code in distinct_values(thread[len(calls) :]):
         mine = np.concatenate((calls, distinct))[thread == code]
         parent = Nesting(start_ns[mine], dur_ns[mine]).parent
         for at in np.flatnonzero(np.isin(mine, distinct)).tolist():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.counters.products import product_rates
 from overhead_lens.traces.counters.ranges import ranges
 from overhead_lens.traces.counters.tracks import DeviceKernels, Track, summaries, tracks
 from overhead_lens.traces.counters.work import DeviceWork, copy_rates, graph_work, occupancies
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import Linked
 
 NO_PEAKS = (
@@ -35,7 +34,7 @@ class Counted:
 def counted(trace: Trace, linked: Linked, end_ns: int) -> Counted:
     """Analyze the counters of a trace."""
     work = DeviceWork(trace, linked.rows)
-    found = tracks(trace.counters, np.unique(work.device).tolist(), end_ns) if len(trace.counters) else []
+    found = tracks(trace.counters, distinct_values(work.device).tolist(), end_ns) if len(trace.counters) else []
     ranged, joined_by = ranges(trace, linked)
     devices, occupancy = occupancies(work, trace)
     products, left_out = product_rates(trace, linked)

@@ -10,6 +10,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Floats, Ints
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
 from overhead_lens.traces.device import COPY, device_kinds
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import sum_by
 
 _MOST_KERNELS = 50
@@ -53,7 +54,7 @@ class DeviceWork:
         """Device and its events of those chosen."""
         return [
             (number, np.flatnonzero(which & (self.device == number)))
-            for number in np.unique(self.device[which]).tolist()
+            for number in distinct_values(self.device[which]).tolist()
         ]
 
 
@@ -138,7 +139,7 @@ def copy_rates(work: DeviceWork) -> tuple[CopyRate, ...]:
     size = np.where(size < _MOST_BYTES, size, -1)
     made = []
     for number, mine in work.groups(work.is_copy):
-        for code in np.unique(work.name[mine]).tolist():
+        for code in distinct_values(work.name[mine]).tolist():
             own = mine[work.name[mine] == code]
             sized = own[size[own] >= 0]
             if not len(sized):
@@ -161,15 +162,15 @@ def graph_work(work: DeviceWork, launch: Ints) -> tuple[GraphWork, ...]:
     graph, node = work.column("graph"), work.column("graph_node")
     made = []
     for number, mine in work.groups((graph > 0) & (node >= 0)):
-        for identifier in np.unique(graph[mine]).tolist():
+        for identifier in distinct_values(graph[mine]).tolist():
             own = mine[graph[mine] == identifier]
-            launches = np.unique(launch[own])
+            launches = distinct_values(launch[own])
             made.append(
                 GraphWork(
                     device=str(number),
                     graph=identifier,
                     launches=int((launches >= 0).sum()),
-                    nodes=len(np.unique(node[own])),
+                    nodes=len(distinct_values(node[own])),
                     events=len(own),
                     total_ns=int(work.dur_ns[own].sum()),
                     costliest=_nodes(work, node, own),

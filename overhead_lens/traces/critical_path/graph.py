@@ -44,6 +44,7 @@ from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BackwardPasses
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import Linked
 
 EDGES = (
@@ -197,7 +198,7 @@ class _Builder:
             if len(self._passes.start_ns) and (number == 0 or pieces.timeline.is_autograd):
                 cuts += [self._passes.start_ns, self._passes.end_ns]
             bounds = pieces.start_ns[:1], pieces.start_ns[-1:] + pieces.dur_ns[-1:]
-            inside = np.unique(np.concatenate(cuts))
+            inside = distinct_values(np.concatenate(cuts))
             inside = inside[(inside >= bounds[0]) & (inside <= bounds[1])] if len(bounds[0]) else inside[:0]
             mine = waiting == code
             blocked = waits.start_ns[mine], let_go_ns[mine]
@@ -319,7 +320,7 @@ class _Builder:
         """Whether the device of each event was idle when its launch released it."""
         work = self.work
         idle = np.zeros(len(work), dtype=bool)
-        for device in np.unique(work.device).tolist():
+        for device in distinct_values(work.device).tolist():
             mine = np.flatnonzero(work.device == device)
             by_start = mine[np.argsort(work.start_ns[mine], kind="stable")]
             reached_ns = np.maximum.accumulate(work.end_ns[by_start])
@@ -339,7 +340,7 @@ class _Builder:
         """Per event, the 90th percentile (``full``) or the median of its device's sample; 0 without a sample."""
         work = self.work
         usual_ns = np.zeros(len(work), dtype=np.int64)
-        for device in np.unique(work.device).tolist():
+        for device in distinct_values(work.device).tolist():
             mine = work.device == device
             ordered = np.sort(ns[mine & sample])
             if len(ordered):
@@ -395,7 +396,7 @@ class _Builder:
             for column in (zip(*columns, strict=True) if columns else [()] * 4)
         )
         forward = source < target
-        for number in np.unique(kind[~forward]).tolist():
+        for number in distinct_values(kind[~forward]).tolist():
             self._break(number, int((kind[~forward] == number).sum()))
         by_target = np.flatnonzero(forward)
         by_target = by_target[np.lexsort((source[by_target], kind[by_target], target[by_target]))]

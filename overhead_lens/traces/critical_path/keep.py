@@ -18,6 +18,7 @@ from overhead_lens.traces.critical_path.fragments import NOWHERE, PathFragments,
 from overhead_lens.traces.critical_path.graph import EVENT, Graph
 from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS
 from overhead_lens.traces.critical_path.string_table import StringTable
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.loops import run
 
 _DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
@@ -67,7 +68,7 @@ class _Maker:
         run(_reach, (self._before,), (needed,), len(needed))
         nodes = self._nodes(needed > 0, entry)
         end_label = np.array([end.label for end in ends], dtype=np.int64)
-        used = np.unique(np.concatenate((nodes.label, self._own_label, end_label, self._coarse[:1])))
+        used = distinct_values(np.concatenate((nodes.label, self._own_label, end_label, self._coarse[:1])))
         placed = [replace(end, node=int(nodes.place[end.node]) if end.node >= 0 else NOWHERE) for end in ends]
         start_ns = self._work.start_ns[self._position]
         return PathFragments(

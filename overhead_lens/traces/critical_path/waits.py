@@ -29,6 +29,7 @@ from overhead_lens.traces.columns import where
 from overhead_lens.traces.critical_path.work import LaunchOrder, PathWork
 from overhead_lens.traces.device import COPY
 from overhead_lens.traces.host import distinct, threads_of
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import runtime_rows
 
 _SYNC = "cuda_sync"
@@ -163,7 +164,7 @@ class Waits:
         # The position before a run of one stream in this order.
         elsewhere = np.maximum.accumulate(np.where(differs, place - 1, -1))
         found = np.full(len(asking), -1, dtype=np.int64)
-        for number in np.unique(work.device[asking]).tolist():
+        for number in distinct_values(work.device[asking]).tolist():
             first, past = np.searchsorted(device, [number, number], "left")[0], np.searchsorted(device, number, "right")
             mine = np.flatnonzero(work.device[asking] == number)
             at = first + np.searchsorted(work.end_ns[order[first:past]], work.start_ns[asking[mine]], "right") - 1

@@ -11,6 +11,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.device import device_kinds
 from overhead_lens.traces.host import distinct
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.loops import run
 
@@ -97,9 +98,9 @@ class LaunchOrder:
     """
 
     def __init__(self, work: PathWork, group: Ints) -> None:
-        self._times = np.unique(work.called_ns)
+        self._times = distinct_values(work.called_ns)
         self._width = len(self._times) + 1
-        self._groups = np.unique(group)
+        self._groups = distinct_values(group)
         key = np.searchsorted(self._groups, group) * self._width + np.searchsorted(self._times, work.called_ns)
         self._order = np.argsort(key, kind="stable")
         self._key = key[self._order]

@@ -10,7 +10,7 @@ from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.findings.recorded import Located, Recorded
 from overhead_lens.traces.findings.steps import dispatcher_of_small_operators, unlike_steps
 from overhead_lens.traces.findings.waits import host_waits
-from overhead_lens.traces.intervals import both, joined
+from overhead_lens.traces.intervals import joined
 
 
 def findings(recorded: Recorded) -> tuple[Finding, ...]:
@@ -37,4 +37,4 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
 
 
 def _overlaps(one: Located, others: list[Located]) -> tuple[str, ...]:
-    return tuple(other.finding.label for other in others if other is not one and both(one.when, other.when).total_ns)
+    return tuple(other.finding.label for other in others if other is not one and one.when.meets(other.when))

@@ -17,7 +17,7 @@ from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import LONG, Located, Recorded, Wording
 from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
-from overhead_lens.traces.intervals import NOTHING, Union, both, joined, union, without
+from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, joined, union, without
 from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
 
 _FUSED = re.compile(r"aten::_(foreach|fused)_")
@@ -237,7 +237,7 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
 def long_intervals(recorded: Recorded, device: DeviceTimeline, known: Union) -> Union:
     """Idle time of a device while its host launched nothing for far longer than usual, beyond ``known``."""
     starts, lengths = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
-    launches = np.unique(device.linked.launch[device.linked.launch >= 0])
+    launches = distinct_values(device.linked.launch[device.linked.launch >= 0])
     launches = launches[np.argsort(starts[launches], kind="stable")]
     reached = np.maximum.accumulate(starts[launches] + lengths[launches])
     first, last = recorded.analysis.window.bounds
@@ -273,7 +273,7 @@ def _threads_of(recorded: Recorded, calls: Ints) -> list[ThreadPieces]:
 
 def launching(recorded: Recorded, device: DeviceTimeline) -> list[ThreadPieces]:
     """The threads that launched work of a device."""
-    rows = np.unique(device.linked.launch[device.linked.launch >= 0])
+    rows = distinct_values(device.linked.launch[device.linked.launch >= 0])
     return _threads_of(recorded, np.flatnonzero(np.isin(recorded.host.rows, rows)))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from statistics import median_low
 
 import numpy as np
 
+from overhead_lens.stats.values import Ints
 from overhead_lens.traces.budgets import TraceStep
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Located, Recorded, Wording
@@ -41,25 +41,31 @@ def unlike_steps(recorded: Recorded) -> Iterator[Located]:
     steps = recorded.analysis.steps
     if len(steps) < _FEWEST:
         return
-    for at, step in enumerate(steps):
-        others = [other for other in steps if other is not step]
-        usual_ns = median_low(other.window.wall_ns for other in others)
-        if step.window.wall_ns > _UNLIKE * usual_ns:
-            wording = _SLOW_STEP if at else _WARM_UP
-            more = _more(step, others)
-            wording = replace(wording, category=more[0].name if more else wording.category)
-            start_ns, end_ns = step.window.bounds
-            when = union(np.array([start_ns]), np.array([end_ns - start_ns]))
-            yield from recorded.located(wording, step.window.wall_ns - usual_ns, when, more)
+    walls_ns = np.array([step.window.wall_ns for step in steps])
+    usual_ns = _usual_of_others(walls_ns)
+    unlike = np.flatnonzero(walls_ns > _UNLIKE * usual_ns).tolist()
+    more_ns = _beyond_usual(steps)
+    for at in unlike:
+        step, wording = steps[at], _SLOW_STEP if at else _WARM_UP
+        categories = [category.category for category in step.host]
+        ranked = sorted(zip(more_ns[at].tolist(), categories, strict=True), key=lambda each: -each[0])
+        more = tuple(Evidence(category, 1, ns) for ns, category in ranked[:MOST_EVIDENCE] if ns > 0)
+        wording = replace(wording, category=more[0].name if more else wording.category)
+        start_ns, end_ns = step.window.bounds
+        when = union(np.array([start_ns]), np.array([end_ns - start_ns]))
+        yield from recorded.located(wording, step.window.wall_ns - int(usual_ns[at]), when, more)
 
 
-def _more(step: TraceStep, others: list[TraceStep]) -> tuple[Evidence, ...]:
-    """Host categories that exceed the median of the other steps, with the excess."""
-    more = [
-        Evidence(category.category, 1, category.ns - median_low(other.host[at].ns for other in others))
-        for at, category in enumerate(step.host)
-    ]
-    return tuple(sorted((each for each in more if each.ns > 0), key=lambda each: -each.ns)[:MOST_EVIDENCE])
+def _beyond_usual(steps: Sequence[TraceStep]) -> Ints:
+    """How much longer each host category takes in each step than in the others (their lower median), ``(steps, categories)``."""
+    ns = np.array([[category.ns for category in step.host] for step in steps]).reshape(len(steps), -1)
+    return ns - _usual_of_others(ns)
+
+
+def _usual_of_others(values: Ints) -> Ints:
+    """For each of two or more values (along the first axis), the lower median of all others."""
+    ranked, middle = np.sort(values, axis=0), (len(values) - 2) // 2
+    return np.where(values > ranked[middle], ranked[middle], ranked[middle + 1])
 
 
 def dispatcher_of_small_operators(recorded: Recorded) -> Iterator[Located]:

@@ -12,7 +12,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
-from overhead_lens.traces.intervals import NOTHING, Union, both, union
+from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, union
 
 _COPY = re.compile(r".*Memcpy")
 _READS, _NONZERO = (
@@ -111,7 +111,7 @@ def _inside(recorded: Recorded, calls: Ints, names: frozenset[str]) -> Bools:
     host = recorded.host
     inside = np.zeros(len(calls), dtype=bool)
     operators = np.flatnonzero(passing(host.names, names.__contains__)[host.name] & host.operator)
-    for thread in np.unique(host.thread[operators]).tolist():
+    for thread in distinct_values(host.thread[operators]).tolist():
         spans = recorded.spans(operators[host.thread[operators] == thread])
         inside |= (host.thread[calls] == thread) & spans.holds(host.start_ns[calls])
     return inside

@@ -21,6 +21,7 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.intervals import distinct_values
 
 Arguments = Callable[[Sequence[int]], list[Mapping[str, Any]]]
 
@@ -42,7 +43,7 @@ def forward_operators(host: HostEvents, sequence: Ints, nodes: Ints, arguments: 
     found = np.full(len(nodes), -1, dtype=np.int64)
     operators = _forward(host, sequence)
     process = _processes(host)
-    for number in np.unique(process[host.thread[nodes]]).tolist():
+    for number in distinct_values(process[host.thread[nodes]]).tolist():
         mine = np.flatnonzero((process[host.thread[nodes]] == number) & (sequence[nodes] >= 0))
         able = operators[process[host.thread[operators]] == number]
         if len(mine) and len(able):

@@ -24,6 +24,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.modules.backward import Arguments, forward_operators, is_backward_node
 from overhead_lens.traces.modules.model import EVENTS, MARKS
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
@@ -120,7 +121,7 @@ def _nested(host: HostEvents, event: Ints, window: tuple[int, int]) -> tuple[Int
     """The scope around each on its thread, -1 for none; and for each thread the scope of each instant."""
     parent = np.full(len(event), -1, dtype=np.int64)
     open_at = {}
-    for thread in np.unique(host.thread[event]).tolist():
+    for thread in distinct_values(host.thread[event]).tolist():
         mine = np.flatnonzero(host.thread[event] == thread)
         start_ns, dur_ns = host.start_ns[event[mine]], host.dur_ns[event[mine]]
         above = Nesting(start_ns, dur_ns).parent

@@ -14,7 +14,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.intervals import union
+from overhead_lens.traces.intervals import distinct_values, union
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.sequences.model import LAUNCHES, OPERATORS, RepeatedSequence
 from overhead_lens.traces.sequences.repeats import Repeat, repeats
@@ -124,7 +124,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
 
 def _by_text(codes: Ints, names: Sequence[str]) -> Ints:
     """The place of each name among those used, so that what starts together stands in one order in every file."""
-    used = np.unique(codes)
+    used = distinct_values(codes)
     place = np.zeros(len(names) + 1, dtype=np.int64)
     place[sorted(used.tolist(), key=lambda code: names[code])] = np.arange(len(used))
     return place[codes]
@@ -336,7 +336,7 @@ def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequ
     sequence = RepeatedSequence(
         items.kind,
         items.lanes[items.lane[first]],
-        len(np.unique(items.lane[at[:, 0]])),
+        len(distinct_values(items.lane[at[:, 0]])),
         tuple(items.names[code] for code in items.name[at[0, :_MOST_NAMES]].tolist()),
         repeat.length,
         len(repeat.places),
