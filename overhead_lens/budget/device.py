@@ -61,7 +61,7 @@ def bare_share(
         calls: How many calls they hold.
         wall_ns: Bare wall time of one call.
     """
-    budgets = [device.budget("", window) for window in windows]
+    budgets = device.budgets("", windows)
     kinds, launch = [budget.kinds for budget in budgets], device.launches(windows)
     recorded_ns = round(sum(budget.busy_ns for budget in budgets) / calls)
     scale = min(1.0, wall_ns / recorded_ns) / calls if recorded_ns else 0.0

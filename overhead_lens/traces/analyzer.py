@@ -94,7 +94,7 @@ class Analyzer:
             events=self._trace.event_count,
             window=self.window,
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
-            devices=tuple(self._device_budget(device, device.span) for device in self.devices),
+            devices=tuple(self._device_budgets(device, [device.span])[0] for device in self.devices),
             steps=self._steps(),
             operators=operator_costs(self._host, self._timelines, self._kernel_ns),
             kernels=kernel_costs(self._events),
@@ -286,19 +286,18 @@ class Analyzer:
         (host,) = host_budgets(pieces, [self.window], self._computing[at], self._floor_ns)
         return ThreadBudget(*key, self._trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
 
-    def _device_budget(self, device: DeviceTimeline, window: tuple[int, int]) -> DeviceBudget:
-        return device.budget(self._trace.device_names.get(device.number, ""), window)
+    def _device_budgets(self, device: DeviceTimeline, windows: Sequence[tuple[int, int]]) -> list[DeviceBudget]:
+        return device.budgets(self._trace.device_names.get(device.number, ""), windows)
 
     def _steps(self) -> tuple[TraceStep, ...]:
         windows = [window for _, window in self._step_windows]
         hosts: list[tuple[HostCategory, ...]] = [()] * len(windows)
         if self.threads:
             hosts = host_budgets(next(iter(self.threads.values())), windows, self._computing[0], self._floor_ns)
+        devices = [self._device_budgets(device, [window.bounds for window in windows]) for device in self.devices]
         return tuple(
-            TraceStep(
-                number, window, host, tuple(self._device_budget(device, window.bounds) for device in self.devices)
-            )
-            for (number, window), host in zip(self._step_windows, hosts, strict=True)
+            TraceStep(number, window, host, tuple(budgets[at] for budgets in devices))
+            for at, ((number, window), host) in enumerate(zip(self._step_windows, hosts, strict=True))
         )
 
     def _module_calls(self) -> pd.DataFrame:
@@ -327,7 +326,7 @@ class Analyzer:
             launches = pd.Series(start_ns[self._linked.rows[mine]]).groupby(self._linked.launch[mine]).min()
             started = launches.to_numpy()
             called = np.minimum(start_ns[launches.index.to_numpy()], started)
-            times, depth = queue_depth(called, started)
+            _, times, depth = queue_depth(np.zeros_like(called), called, started)
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
         return joined(frames, QUEUE)
 

@@ -53,14 +53,11 @@ class Idle:
     dur_ns: Ints
     blame: Ints
 
-    def by_blame(self, window: tuple[int, int]) -> dict[str, int]:
-        """Time in ``window`` per key of ``BLAME``."""
-        first = max(0, int(np.searchsorted(self.start_ns, window[0], "right")) - 1)
-        cut = slice(first, int(np.searchsorted(self.start_ns, window[1], "left")))
-        ends_ns = np.minimum(self.start_ns[cut] + self.dur_ns[cut], window[1])
-        # The first piece may end before the window.
-        inside_ns = np.maximum(ends_ns - np.maximum(self.start_ns[cut], window[0]), 0)
-        return dict(zip(BLAME, sum_by(self.blame[cut], inside_ns, len(BLAME)).tolist(), strict=True))
+    def by_blame(self, start_ns: Ints, end_ns: Ints) -> list[dict[str, int]]:
+        """Time in each window per key of ``BLAME``."""
+        parts = cut(start_ns, end_ns, self.start_ns, self.start_ns + self.dur_ns)
+        sums = sum_by(parts.interval * len(BLAME) + self.blame[parts.piece], parts.dur_ns, len(start_ns) * len(BLAME))
+        return [dict(zip(BLAME, each, strict=True)) for each in sums.reshape(-1, len(BLAME)).tolist()]
 
 
 class DeviceTimeline:
@@ -116,24 +113,42 @@ class DeviceTimeline:
         """Union of its compute."""
         return self._by_kind[COMPUTE]
 
-    def budget(self, name: str, window: tuple[int, int]) -> DeviceBudget:
-        """The device over ``window`` (start, end)."""
+    def budgets(self, name: str, windows: Sequence[tuple[int, int]]) -> list[DeviceBudget]:
+        """The device over each of ``windows`` (start, end)."""
+        starts_ns, ends_ns = np.array(windows, dtype=np.int64).reshape(-1, 2).T
+        unions = (*self._by_kind, self._compute_or_communication, self.busy)
+        inside_ns = [(each.before(ends_ns) - each.before(starts_ns)).tolist() for each in unions]
+        started, spans_ns = self._started(windows), (ends_ns - starts_ns).tolist()
+        group = np.repeat(np.arange(len(windows)), [len(each) for each in started])
+        chosen = np.concatenate([*started, group[:0]])
+        return [
+            DeviceBudget(
+                device=str(self.number),
+                name=name,
+                events=self._open_in(window),
+                span_ns=span_ns,
+                busy_ns=busy_ns,
+                kinds=Kinds(compute, communication, copy, compute + communication - either),
+                idle_blame=blame,
+                launch=launch,
+            )
+            for window, span_ns, compute, communication, copy, either, busy_ns, blame, launch in zip(
+                windows,
+                spans_ns,
+                *inside_ns,
+                self.idle.by_blame(starts_ns, ends_ns),
+                launch_statistics(self._event_start_ns, self.linked.chosen(chosen), group, spans_ns),
+                strict=True,
+            )
+        ]
+
+    def _open_in(self, window: tuple[int, int]) -> int:
+        """Number of its events that are open in ``window``; all in its own span."""
+        if window == self.span:
+            return len(self._rows)
         first = int(np.searchsorted(self._reached_ns, window[0], "right"))
         last = int(np.searchsorted(self.start_ns, window[1], "left"))
-        inside = self.start_ns[first:last] + self._dur_ns[first:last] > window[0]
-        compute, communication, copy = (busy.within(window) for busy in self._by_kind)
-        return DeviceBudget(
-            device=str(self.number),
-            name=name,
-            events=len(self._rows) if window == self.span else int(inside.sum()),
-            span_ns=window[1] - window[0],
-            busy_ns=self.busy.within(window),
-            kinds=Kinds(
-                compute, communication, copy, compute + communication - self._compute_or_communication.within(window)
-            ),
-            idle_blame=self.idle.by_blame(window),
-            launch=self.launches([window]),
-        )
+        return int((self.start_ns[first:last] + self._dur_ns[first:last] > window[0]).sum())
 
     def busy_before(self, at_ns: Ints) -> Ints:
         """Time of each of ``BUSY`` before each instant, shape ``(len(BUSY), len(at_ns))``."""
@@ -145,16 +160,21 @@ class DeviceTimeline:
     def launches(self, windows: Sequence[tuple[int, int]]) -> Launches:
         """Statistics of its launches whose work starts in ``windows`` (start, end), which are in order of start."""
         span_ns = sum(end_ns - start_ns for start_ns, end_ns in windows)
-        return launch_statistics(self._event_start_ns, self.linked.chosen(self._started(windows)), span_ns)
+        started = np.concatenate(self._started(windows))
+        (launches,) = launch_statistics(
+            self._event_start_ns, self.linked.chosen(started), np.zeros_like(started), [span_ns]
+        )
+        return launches
 
     def started(self, windows: Sequence[tuple[int, int]]) -> pd.DataFrame:
         """Its events that start in ``windows``, as rows of the event frame."""
-        rows: pd.DataFrame = self._events.iloc[self._rows[self._started(windows)]]
+        rows: pd.DataFrame = self._events.iloc[self._rows[np.concatenate(self._started(windows))]]
         return rows
 
-    def _started(self, windows: Sequence[tuple[int, int]]) -> Ints:
+    def _started(self, windows: Sequence[tuple[int, int]]) -> list[Ints]:
         ends = [(start_ns, end_ns + ((start_ns, end_ns) == self.span)) for start_ns, end_ns in windows]
-        return np.concatenate([np.arange(*np.searchsorted(self.start_ns, each, "left")) for each in ends])
+        edges = np.searchsorted(self.start_ns, np.array(ends, dtype=np.int64).reshape(-1, 2), "left")
+        return [np.arange(first, last) for first, last in edges.tolist()]
 
     def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
         # Work of zero length also ends an idle interval, because it had its own launch.

@@ -228,14 +228,15 @@ def host_budgets(
         (len(windows), len(pieces.attributions), len(pieces.names)),
         parts.dur_ns,
     ):
-        sums[window][pieces.attributions[attribution], pieces.names[name]] = ns
-    for (window, number), kernel_ns in _kernel_estimate(pieces, parts, len(windows), splittable, floor_ns):
-        name = pieces.names[number]
-        sums[window][_DISPATCH, name] -= kernel_ns
-        sums[window][_KERNEL, name] = sums[window].get((_KERNEL, name), 0) + kernel_ns
+        key = pieces.attributions[attribution], pieces.names[name]  # an event may be called like a gap
+        sums[window][key] = sums[window].get(key, 0) + ns
+    for (window, operator), kernel_ns in _kernel_estimate(pieces, parts, len(windows), splittable, floor_ns):
+        mine, operator_name = sums[window], pieces.names[operator]
+        mine[_DISPATCH, operator_name] -= kernel_ns
+        mine[_KERNEL, operator_name] = mine.get((_KERNEL, operator_name), 0) + kernel_ns
     return [
-        _categories(mine, window.wall_ns, estimated=floor_ns is not None)
-        for mine, window in zip(sums, windows, strict=True)
+        _categories(each, window.wall_ns, estimated=floor_ns is not None)
+        for each, window in zip(sums, windows, strict=True)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS, RUNTIME, HostEvents, threads_of
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import Nesting
+
+_RANKS = {"median_ns": 0.5, "p99_ns": 0.99, "max_ns": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,49 +73,57 @@ def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start
     launch[asking[equal]] = calls[at[equal]]
 
 
-def launch_statistics(start_ns: Ints, linked: Linked, span_ns: int) -> Launches:
-    """Statistics of the launches of some device events.
+def launch_statistics(start_ns: Ints, linked: Linked, group: Ints, spans_ns: Sequence[int]) -> list[Launches]:
+    """Statistics of the launches of some device events, for groups of these.
 
     Args:
         start_ns: Per row of the event frame.
-        linked: These, in order of start.
-        span_ns: Time over which the mean queue depth is taken.
+        linked: Device events, in order of start within each group.
+        group: Per device event, as a number in ``spans_ns``.
+        spans_ns: Time over which the mean queue depth of each group is taken.
     """
-    rows, launch, is_graph = linked.rows, linked.launch, linked.is_graph
-    known = launch >= 0
-    calls, first = np.unique(launch[known], return_index=True)
-    first_ns = start_ns[rows[known][first]]
+    count = len(spans_ns)
+    known = np.flatnonzero(linked.launch >= 0)
+    keys, first = np.unique(group[known] * len(start_ns) + linked.launch[known], return_index=True)
+    mine, calls = np.divmod(keys, len(start_ns))
+    first_ns = start_ns[linked.rows[known[first]]]
     latency_ns = first_ns - start_ns[calls]
-    repaired = latency_ns < 0
-    latency_ns = np.sort(np.where(repaired, 0, latency_ns))
-    called_ns = np.minimum(start_ns[calls], first_ns)
-    return Launches(
-        count=len(calls),
-        median_ns=_rank(latency_ns, 0.5),
-        p99_ns=_rank(latency_ns, 0.99),
-        max_ns=_rank(latency_ns, 1.0),
-        graph_launches=len(distinct_values(launch[known & is_graph])),
-        graph_events=int((known & is_graph).sum()),
-        repaired=int(repaired.sum()),
-        unlinked=int((~known).sum()),
-        queue_depth_max=int(queue_depth(called_ns, first_ns)[1].max(initial=0)),
-        queue_depth_mean=round(float(latency_ns.sum(dtype=np.float64)) / max(1, span_ns), 3),
-    )
+    repaired = np.bincount(mine[latency_ns < 0], minlength=count)
+    latency_ns = np.maximum(latency_ns, 0)
+    calls_of = np.bincount(mine, minlength=count)
+    ordered_ns = np.append(latency_ns[np.lexsort((latency_ns, mine))], 0)
+    owner, _, depth = queue_depth(mine, np.minimum(start_ns[calls], first_ns), first_ns)
+    deepest = np.zeros(count, dtype=np.int64)
+    np.maximum.at(deepest, owner, depth)
+    total_ns = np.bincount(mine, weights=latency_ns, minlength=count)  # int64 may not hold it
+    columns = {
+        "count": calls_of,
+        **{name: _ranked(ordered_ns, calls_of, share) for name, share in _RANKS.items()},
+        "graph_launches": np.bincount(mine[linked.is_graph[known[first]]], minlength=count),
+        "graph_events": np.bincount(group[known[linked.is_graph[known]]], minlength=count),
+        "repaired": repaired,
+        "unlinked": np.bincount(group[linked.launch < 0], minlength=count),
+        "queue_depth_max": deepest,
+    }
+    means = [round(ns / max(1, span_ns), 3) for ns, span_ns in zip(total_ns.tolist(), spans_ns, strict=True)]
+    rows = zip(*(column.tolist() for column in columns.values()), means, strict=True)
+    return [Launches(**dict(zip((*columns, "queue_depth_mean"), row, strict=True))) for row in rows]
 
 
-def queue_depth(called_ns: Ints, started_ns: Ints) -> tuple[Ints, Ints]:
-    """Launches that were called and have not started on the device: times and the depth from each on."""
-    times = np.concatenate((called_ns, started_ns))
-    change = np.concatenate((np.ones(len(called_ns), dtype=np.int64), -np.ones(len(started_ns), dtype=np.int64)))
-    order = np.lexsort((change, times))
-    times, depth = times[order], np.cumsum(change[order])
-    last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, dtype=np.int64)
-    return times[last], depth[last]
+def queue_depth(group: Ints, called_ns: Ints, started_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """Launches of each group that were called and have not started on the device: groups, times, and the depth from each on."""
+    times, groups = np.concatenate((called_ns, started_ns)), np.concatenate((group, group))
+    change = np.repeat(np.array([1, -1]), len(called_ns))
+    order = np.lexsort((change, times, groups))
+    times, groups, depth = times[order], groups[order], np.cumsum(change[order])
+    last = np.flatnonzero(np.append((times[1:] != times[:-1]) | (groups[1:] != groups[:-1]), True)[: len(times)])
+    return groups[last], times[last], depth[last]
 
 
-def _rank(sorted_ns: Ints, share: float) -> int:
-    """Nearest-rank percentile of sorted values; 0 for none."""
-    return int(sorted_ns[max(0, int(np.ceil(share * len(sorted_ns))) - 1)]) if len(sorted_ns) else 0
+def _ranked(ordered: Ints, counts: Ints, share: float) -> Ints:
+    """Nearest-rank percentile of each group of values, which follow one another in order, a 0 behind them; 0 for none."""
+    rank = np.maximum(np.ceil(share * counts).astype(np.int64) - 1, 0)
+    return ordered[np.where(counts > 0, np.cumsum(counts) - counts + rank, len(ordered) - 1)]
 
 
 def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:

@@ -58,7 +58,7 @@ def timed(name, make):
 trace = timed("reading", lambda: read_recording(Path(sys.argv[1])))
 analyzer = timed("host events, launches", lambda: Analyzer(trace, default_classifier(), critical_path=True))
 timed("budgets of threads", lambda: [analyzer._thread_budget(*pair) for pair in analyzer.threads.items()])
-devices = timed("devices, blame", lambda: [analyzer._device_budget(device, device.span) for device in analyzer.devices])
+devices = timed("devices, blame", lambda: [analyzer._device_budgets(device, [device.span])[0] for device in analyzer.devices])
 steps = timed("steps", analyzer._steps)
 timed("modules", lambda: analyzer.modules)
 timed("memory", lambda: [life.analysis(analyzer._step_windows) for life in analyzer.memory])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.stack import Stack
+from overhead_lens.stats.distributions import binomial_upper_tail
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from overhead_lens.taxonomy.names import display_name
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
@@ -44,8 +45,8 @@ SITE = Site("operators", "operators", "kernel")
 # What some operators do over and over, for each row of their data: it is what it is called, however long it takes.
 KNOWN_SET_UP = ("at::native::DispatchStubImpl::", "at::native::select_symint")
 
-# The most that one function which sets an operator up may take of it.
-SET_UP_SHARE = 0.03
+# The most that one function which sets an operator up may take of it, and how likely stacks are to show more by chance.
+SET_UP_SHARE, _CHANCE = 0.03, 0.01
 
 _WORK = frozenset({"kernel", "allocation"})
 
@@ -72,7 +73,8 @@ class Found:
             for (category, frame), count in self.others.items()
             if category != "python" and not frame.startswith(KNOWN_SET_UP)
         )
-        return max(counts, default=0) > SET_UP_SHARE * self.stacks
+        most = max(counts, default=0)
+        return binomial_upper_tail(most, self.stacks - most, SET_UP_SHARE) < _CHANCE
 
     def row(self) -> list[Cell]:
         """The row of the table."""

@@ -201,7 +201,7 @@ def test_no_permission(tmp_path: Path) -> None:
     if os.access(path, os.R_OK):
         pytest.skip("this user may read every file")
     done = lens("analyze", path, cwd=tmp_path)
-    assert (done.returncode, "Permission denied" in error_line(done)) == (2, True)
+    assert (done.returncode, f"path '{path}' is not readable" in error_line(done)) == (2, True)
 
 
 def test_rules_of_the_user(tmp_path: Path) -> None:

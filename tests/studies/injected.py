@@ -13,12 +13,16 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 
 NAME = Path(sys.argv[1])
+# Python 3.12 and newer warn of a fork beside other threads, torch's among them.
+warnings.filterwarnings("ignore", "This process .* is multi-threaded")
+__warningregistry__: dict[Any, Any] = {}
 
 
 def run_file(*_: object) -> None:

@@ -103,6 +103,17 @@ def _load64(_typing: Any, array: Any, index: Any) -> Any:
     return signature, generate
 
 
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def _lowest_bit(_typing: Any, _word: Any) -> Any:
+    """Number of the lowest set bit of a uint64 that is not 0."""
+    signature = types.int64(types.uint64)
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return signature, generate
+
+
 @_jit
 def _string_end(text, at, end):
     """Find the closing quote: twice its position, plus 1 if the string holds an escape.
@@ -111,27 +122,27 @@ def _string_end(text, at, end):
     """
     escaped = 0
     while True:
+        marks = np.uint64(0)
         while at + 8 <= end:
             word = _load64(text, at)
             quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
-            marks = (quotes - _LOW) & ~quotes | (slashes - _LOW) & ~slashes | (word - _BLANKS) & ~word
-            if marks & _HIGH:
+            # The lowest bit that is set is exact; those above it may be a borrow's.
+            marks = ((quotes - _LOW) & ~quotes | (slashes - _LOW) & ~slashes | (word - _BLANKS) & ~word) & _HIGH
+            if marks:
+                at += _lowest_bit(marks) >> 3
                 break
             at += 8
-        stop = min(at + 8, end)
-        while at < stop:
-            letter = text[at]
-            if letter == _QUOTE:
-                return at * 2 + escaped
-            if letter == _BACKSLASH:
-                escaped = 1
-                at += 2
-                break
-            if letter == 10:  # JSON allows no line break in a string: its end is missing
-                return _BROKEN
-            at += 1
         if at >= end:
             return _MORE
+        letter = text[at]
+        if letter == _QUOTE:
+            return at * 2 + escaped
+        if letter == _BACKSLASH:
+            escaped = 1
+            at += 1
+        elif letter == 10:  # JSON allows no line break in a string: its end is missing
+            return _BROKEN
+        at += 1
 
 
 @_jit

@@ -65,7 +65,8 @@ def _beyond_usual(steps: Sequence[TraceStep]) -> Ints:
 def _usual_of_others(values: Ints) -> Ints:
     """For each of two or more values (along the first axis), the lower median of all others."""
     ranked, middle = np.sort(values, axis=0), (len(values) - 2) // 2
-    return np.where(values > ranked[middle], ranked[middle], ranked[middle + 1])
+    usual: Ints = np.where(values > ranked[middle], ranked[middle], ranked[middle + 1])
+    return usual
 
 
 def dispatcher_of_small_operators(recorded: Recorded) -> Iterator[Located]:
