@@ -21,7 +21,7 @@ dispatcher gets what a view operator of the same trace takes, since views comput
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -59,8 +59,8 @@ _GAPS = (
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
 _MOST_FRAMES = 5
 _EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
-_Sums: TypeAlias = dict[tuple[Attribution, str], int]
-"""Time by attribution and name."""
+_Sums: TypeAlias = dict[tuple[int, int], int]
+"""Time by number of attribution and of name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +228,15 @@ def host_budgets(
         (len(windows), len(pieces.attributions), len(pieces.names)),
         parts.dur_ns,
     ):
-        key = pieces.attributions[attribution], pieces.names[name]  # an event may be called like a gap
-        sums[window][key] = sums[window].get(key, 0) + ns
-    for (window, operator), kernel_ns in _kernel_estimate(pieces, parts, len(windows), splittable, floor_ns):
-        mine, operator_name = sums[window], pieces.names[operator]
-        mine[_DISPATCH, operator_name] -= kernel_ns
-        mine[_KERNEL, operator_name] = mine.get((_KERNEL, operator_name), 0) + kernel_ns
+        sums[window][attribution, name] = ns
+    attributions = [*pieces.attributions, _DISPATCH, _KERNEL]
+    dispatch, kernel = (attributions.index(each) for each in (_DISPATCH, _KERNEL))
+    for (window, name), kernel_ns in _kernel_estimate(pieces, parts, len(windows), splittable, floor_ns):
+        mine = sums[window]
+        mine[dispatch, name] = mine.get((dispatch, name), 0) - kernel_ns
+        mine[kernel, name] = mine.get((kernel, name), 0) + kernel_ns
     return [
-        _categories(each, window.wall_ns, estimated=floor_ns is not None)
+        _categories(attributions, pieces.names, each, window.wall_ns, estimated=floor_ns is not None)
         for each, window in zip(sums, windows, strict=True)
     ]
 
@@ -262,25 +263,32 @@ def _kernel_estimate(
     yield from _summed((window, name), (window_count, len(pieces.names)), beyond_ns[beyond_ns > 0])
 
 
-def _categories(sums: _Sums, wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
-    by_category: dict[str, list[tuple[Attribution, str, int]]] = {category: [] for category in HOST_CATEGORIES}
+def _categories(
+    attributions: Sequence[Attribution], names: Sequence[str], sums: _Sums, wall_ns: int, *, estimated: bool
+) -> tuple[HostCategory, ...]:
+    """The categories of sums by number of attribution and name; several numbers may stand for one."""
+    first = [attributions.index(each) for each in attributions]
+    own: dict[str, Counter[int]] = {category: Counter() for category in HOST_CATEGORIES}
+    frames: dict[str, Counter[str]] = {category: Counter() for category in HOST_CATEGORIES}
     for (attribution, name), ns in sums.items():
         if ns:
-            by_category[attribution.category].append((attribution, name, ns))
-    return tuple(_category(category, mine, wall_ns, estimated=estimated) for category, mine in by_category.items())
+            category = attributions[attribution].category
+            own[category][first[attribution]] += ns
+            frames[category][names[name]] += ns
+    return tuple(
+        _category(
+            category, {attributions[number]: ns for number, ns in mine.items()}, frames[category], wall_ns, estimated
+        )
+        for category, mine in own.items()
+    )
 
 
 def _category(
-    category: str, mine: Sequence[tuple[Attribution, str, int]], wall_ns: int, *, estimated: bool
+    category: str, own: Mapping[Attribution, int], frames: Mapping[str, int], wall_ns: int, estimated: bool
 ) -> HostCategory:
-    if not mine:
+    if not own:
         return _EMPTY[category]
-    ns = sum(part_ns for _, _, part_ns in mine)
-    own: Counter[Attribution] = Counter()
-    frames: Counter[str] = Counter()
-    for attribution, name, part_ns in mine:
-        own[attribution] += part_ns
-        frames[name] += part_ns
+    ns = sum(own.values())
     top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
     return HostCategory(
         category,

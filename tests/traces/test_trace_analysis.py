@@ -15,7 +15,7 @@ from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
-from overhead_lens.traces.intervals import cut, merged, union
+from overhead_lens.traces.intervals import both, cut, merged, union
 from overhead_lens.traces.launches import launching_operators, link
 from tests.drawn.timelines import (
     AUTOGRAD,
@@ -577,6 +577,12 @@ def test_union(spans: list[tuple[int, int]]) -> None:
     assert [spans[at][0] for at in found.first] == found.start_ns.tolist()
     for window in ((0, 100), (10, 20), (33, 34)):
         assert found.within(window) == len([i for i in instants if window[0] <= i < window[1]])
+
+
+@given(pair=st.tuples(*[st.lists(SPANS, max_size=6)] * 2))
+def test_unions_meet_where_they_share_time(pair: tuple[list[tuple[int, int]], ...]) -> None:
+    one, other = (union(*np.array(spans, dtype=np.int64).reshape(-1, 2).T) for spans in pair)
+    assert one.meets(other) == other.meets(one) == (both(one, other).total_ns > 0)
 
 
 @given(

@@ -14,13 +14,14 @@ made longer as far as all places agree and none overlaps the next. What follows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.loops import run
 
 _MOST_OF_A_LENGTH = 12
 
@@ -107,9 +108,15 @@ def _longest(places: Ints, length: int, names: list[Ints]) -> Repeat:
 
 def _apart(places: Ints, length: int) -> Ints:
     """Places one after another, each at least ``length`` behind the one before."""
-    following = np.searchsorted(places, places + length).tolist()
-    at, chosen = 0, []
-    while at < len(places):
-        chosen.append(at)
-        at = following[at]
-    return places[chosen]
+    chosen = np.empty(len(places), dtype=np.int64)
+    return chosen[: run(_spaced, (places, length), (chosen,), len(places))]
+
+
+def _spaced(places: Sequence[int], length: int, chosen: MutableSequence[int]) -> int:
+    count, free = 0, 0
+    for place in places:
+        if place >= free:
+            chosen[count] = place
+            count += 1
+            free = place + length
+    return count

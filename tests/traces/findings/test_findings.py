@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from statistics import median_low
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.traces.findings.model import Evidence, Finding
 from tests.documents import validated
-from tests.drawn.timelines import analyzer_of, call, drawn, kernel
+from tests.drawn.timelines import analyzer_of, call, drawn, kernel, timed
 from tests.traces.test_trace_analysis import TRACES
 
 ADD = "void at::native::vectorized_elementwise_kernel<4>"
@@ -28,6 +30,28 @@ LAUNCHED_ONE_BY_ONE = (
 
 def findings(*entries: dict[str, Any]) -> dict[str, Finding]:
     return {each.id: each for each in analyzer_of(*entries).analysis().findings}
+
+
+@given(walls_ns=st.lists(st.integers(2, 40), min_size=3, max_size=8))
+def test_a_step_is_held_against_the_others(walls_ns: list[int]) -> None:
+    """Half of each step, rounded down, is a copy; the rest is Python."""
+    entries, at, expected = [], 0, []
+    for number, wall_ns in enumerate(walls_ns):
+        entries += [
+            timed(at, wall_ns, f"ProfilerStep#{number}", "user_annotation"),
+            timed(at, wall_ns // 2, "aten::copy_"),
+            timed(at + wall_ns // 2, wall_ns - wall_ns // 2, "train.py(1): f", "python_function"),
+        ]
+        at += wall_ns
+        others = walls_ns[:number] + walls_ns[number + 1 :]
+        if wall_ns > 1.5 * median_low(others):
+            halves = [(wall_ns - wall_ns // 2) - median_low(each - each // 2 for each in others)]
+            expected.append(("slow_step" if number else "warm_up", wall_ns - median_low(others), *halves))
+    found = [each for each in analyzer_of(*entries).analysis().findings if each.id in ("slow_step", "warm_up")]
+    python = [next((each.ns for each in one.evidence if each.name == "python"), 0) for one in found]
+    assert sorted(zip([one.id for one in found], [one.bound_ns for one in found], python, strict=True)) == sorted(
+        expected
+    )
 
 
 def test_idle_time_that_a_graph_could_close() -> None:
