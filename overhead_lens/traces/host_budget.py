@@ -266,7 +266,7 @@ def _kernel_estimate(
 def _categories(
     attributions: Sequence[Attribution], names: Sequence[str], sums: _Sums, wall_ns: int, *, estimated: bool
 ) -> tuple[HostCategory, ...]:
-    """The categories of sums by number of attribution and name; several numbers may stand for one."""
+    """The categories of sums by number of attribution and name; several numbers may be one attribution."""
     first = [attributions.index(each) for each in attributions]
     own: dict[str, Counter[int]] = {category: Counter() for category in HOST_CATEGORIES}
     frames: dict[str, Counter[str]] = {category: Counter() for category in HOST_CATEGORIES}
