@@ -46,6 +46,7 @@ from pathlib import Path
 from overhead_lens.readers.recording import read_recording
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
+from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.launch_figures.analysis import launch_figures
 
 times = {}
@@ -66,6 +67,8 @@ timed("sequences", lambda: analyzer.repeated)
 timed("launch figures", lambda: launch_figures(trace.events, analyzer.devices, devices, steps))
 timed("counters", lambda: analyzer.counted)
 timed("collectives", lambda: analyzer.collectives)
+analysis = analyzer.analysis()
+timed("findings", lambda: findings(analyzer._recorded(analysis)))
 timed("critical paths (asked for)", lambda: analyzer.paths.analysis())
 print(json.dumps({"times": times, "events": trace.event_count, "raw": trace.raw_bytes}))
 """
