@@ -222,14 +222,16 @@ def host_budgets(
     """
     bounds = np.array([window.bounds for window in windows], dtype=np.int64).reshape(-1, 2)
     parts = cut(bounds[:, 0], bounds[:, 1], pieces.start_ns, pieces.start_ns + pieces.dur_ns)
+    # Several of the thread's attributions may be alike.
+    attributions = list(dict.fromkeys((*pieces.attributions, _DISPATCH, _KERNEL)))
+    number = np.array([attributions.index(each) for each in pieces.attributions])
     sums: list[_Sums] = [{} for _ in windows]
     for (window, attribution, name), ns in _summed(
-        (parts.interval, pieces.attribution[parts.piece], pieces.name[parts.piece]),
-        (len(windows), len(pieces.attributions), len(pieces.names)),
+        (parts.interval, number[pieces.attribution[parts.piece]], pieces.name[parts.piece]),
+        (len(windows), len(attributions), len(pieces.names)),
         parts.dur_ns,
     ):
         sums[window][attribution, name] = ns
-    attributions = [*pieces.attributions, _DISPATCH, _KERNEL]
     dispatch, kernel = (attributions.index(each) for each in (_DISPATCH, _KERNEL))
     for (window, name), kernel_ns in _kernel_estimate(pieces, parts, len(windows), splittable, floor_ns):
         mine = sums[window]
@@ -266,14 +268,12 @@ def _kernel_estimate(
 def _categories(
     attributions: Sequence[Attribution], names: Sequence[str], sums: _Sums, wall_ns: int, *, estimated: bool
 ) -> tuple[HostCategory, ...]:
-    """The categories of sums by number of attribution and name; several numbers may be one attribution."""
-    first = [attributions.index(each) for each in attributions]
     own: dict[str, Counter[int]] = {category: Counter() for category in HOST_CATEGORIES}
     frames: dict[str, Counter[str]] = {category: Counter() for category in HOST_CATEGORIES}
     for (attribution, name), ns in sums.items():
         if ns:
             category = attributions[attribution].category
-            own[category][first[attribution]] += ns
+            own[category][attribution] += ns
             frames[category][names[name]] += ns
     return tuple(
         _category(
