@@ -67,9 +67,9 @@ timed("sequences", lambda: analyzer.repeated)
 timed("launch figures", lambda: launch_figures(trace.events, analyzer.devices, devices, steps))
 timed("counters", lambda: analyzer.counted)
 timed("collectives", lambda: analyzer.collectives)
+timed("critical paths (asked for)", lambda: analyzer.paths.analysis())
 analysis = analyzer.analysis()
 timed("findings", lambda: findings(analyzer._recorded(analysis)))
-timed("critical paths (asked for)", lambda: analyzer.paths.analysis())
 print(json.dumps({"times": times, "events": trace.event_count, "raw": trace.raw_bytes}))
 """
 
