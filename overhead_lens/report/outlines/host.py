@@ -1,15 +1,24 @@
-"""A host budget in words: its table, its bar, its costliest frames; the largest categories in one cell."""
+"""A host budget in words: its table, its bar, its costliest frames; the largest categories in one cell; stacks of threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
+from overhead_lens.budget.threads import ThreadBudget
+from overhead_lens.errors import UsageError
+from overhead_lens.readers.py_spy.threads import SampledThread
+from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.report.outline import (
     Bar,
     Cell,
     Column,
+    Drawing,
+    Notes,
+    Picture,
     Piece,
     Row,
+    Section,
     Table,
     bounds,
     length,
@@ -21,9 +30,12 @@ from overhead_lens.report.outline import (
     text,
     time,
 )
+from overhead_lens.report.page.charts.icicle import icicle
+from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import interval_text, measured_text
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
@@ -31,6 +43,8 @@ _MOST_PIECES = 3
 _LEAST_SHARE = 0.01
 # A part with a larger share of its category is named in the sentence.
 _LED_SHARE = 0.4
+_MOST_ICICLES = 7
+_AT_WORK_SHARE = 0.01
 
 
 def host_table(
@@ -159,3 +173,35 @@ def most_of(category: HostCategory) -> str:
     if part is not None and part.ns > _LED_SHARE * category.ns:
         return f", most of it {part.name} ({format_ns(part.ns)})"
     return f", led by {category.top[0].frame} ({format_ns(category.top[0].ns)})" if category.top else ""
+
+
+def name_of(thread: ThreadBudget) -> str:
+    """A thread's name; its number where it has none."""
+    return thread.name or f"thread {thread.thread}"
+
+
+def stacks_of_others(
+    threads: Sequence[ThreadBudget], stacks: Callable[[ThreadBudget, Classifier], Iterator[Picture]]
+) -> Iterator[Section]:
+    """A folded section for each of the busiest threads, one of which the reader opens."""
+    at_work = [thread for thread in threads if thread.busy_share >= _AT_WORK_SHARE]
+    several = len({thread.process for thread in threads}) > 1
+    for thread in at_work[:_MOST_ICICLES]:
+        heading = f"Stacks of {name_of(thread)}{f', process {thread.process}' if several else ''}"
+        yield Section(heading, [Drawing(partial(stacks, thread))], "page", is_open=False)
+
+
+def thread_stacks(
+    read: Callable[[], Sequence[SampledThread]], thread: ThreadBudget, per: str, classifier: Classifier
+) -> Iterator[Picture]:
+    """The icicle of one of the threads that ``read`` returns; its whole width is the thread's own time per ``per``."""
+    try:
+        threads = read()
+    except UsageError as error:
+        yield Notes([f"No stacks to draw: {error}"])
+        return
+    groups = completed([each.stacks for each in threads])
+    fitted = classifier.fitted(stack for group in groups for stack in group)
+    stacks = {(each.process, each.thread): group for each, group in zip(threads, groups, strict=True)}
+    tree = tree_of(stacks[thread.process, thread.thread], fitted, f"all stacks of {name_of(thread)}")
+    yield from icicle(tree, thread.wall_ns * thread.seen_share, per)

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from overhead_lens.budget.threads import ThreadBudget
-from overhead_lens.errors import UsageError
-from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import (
     Bars,
@@ -27,10 +25,16 @@ from overhead_lens.report.outline import (
     share,
     text,
 )
-from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table
+from overhead_lens.report.outlines.host import (
+    divided,
+    frames_table,
+    host_bar,
+    host_table,
+    name_of,
+    stacks_of_others,
+    thread_stacks,
+)
 from overhead_lens.report.outlines.origin import origin
-from overhead_lens.report.page.charts.icicle import icicle
-from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.studies.attach.analysis import ProcessBudget, TracedMoment
 from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta
@@ -40,8 +44,6 @@ from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
 _MOST_THREADS, _BRIEF_THREADS, _MOST_FRAMES, _TOP = 32, 12, 20, 5
-_MOST_ICICLES = 8
-_AT_WORK_SHARE = 0.01
 _WORTH_A_WORD_SHARE = 0.05
 
 
@@ -52,8 +54,6 @@ def process_outline(process: ProcessBudget) -> Outline:
     bar = Bars([host_bar("", "", first.host, first.wall_ns)], f"How the time of {name_of(first)} divides.")
     table = host_table(first.host, wall, "time", total="sum = time watched")
     frames = frames_table(first.host, first.wall_ns, _MOST_FRAMES, _TOP)
-    at_work = [thread for thread in others if thread.busy_share >= _AT_WORK_SHARE]
-    drawn = [first, *at_work[: _MOST_ICICLES - 1]]
     stored = process.capture
     return Outline(
         f"process {process.pid}: {process.command}",
@@ -63,15 +63,8 @@ def process_outline(process: ProcessBudget) -> Outline:
             _others(others, process.pid),
             *(_traced(first, process.traced, stored) if process.traced is not None else ()),
             Section(f"Costliest frames of {name_of(first)} by self time", [frames], is_open=False),
-            *(
-                Section(
-                    f"Stacks of {name_of(thread)}",
-                    [Drawing(partial(_stacks, process, thread))],
-                    "page",
-                    thread is first,
-                )
-                for thread in drawn
-            ),
+            Section(f"Stacks of {name_of(first)}", [Drawing(partial(_stacks, process, first))], "page"),
+            *stacks_of_others(others, partial(_stacks, process)),
         ),
         about=[_about(process)],
         warnings=process.warnings,
@@ -119,11 +112,6 @@ def _origin(process: ProcessBudget, side: str) -> list[tuple[str, str]]:
     return origin(process.capture, versions, [("process", f"{process.pid}: {process.command}")], side)
 
 
-def name_of(thread: ThreadBudget) -> str:
-    """A thread's name; its number where it has none."""
-    return thread.name or f"thread {thread.thread}"
-
-
 def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
     columns = [names("thread"), Column("busy"), names("its time", gives_way=1), names("most in", gives_way=2)]
     rows = []
@@ -159,16 +147,7 @@ def _traced(thread: ThreadBudget, trace: TracedMoment, capture: str) -> Iterator
 
 def _stacks(process: ProcessBudget, thread: ThreadBudget, classifier: Classifier) -> Iterator[Picture]:
     """The stacks of a thread, read again from the watch's directory."""
-    try:
-        _, threads = read_process(Path(process.capture))
-    except UsageError as error:
-        yield Notes([f"No stacks to draw: {error}"])
-        return
-    groups = completed([each.stacks for each in threads])
-    fitted = classifier.fitted(stack for group in groups for stack in group)
-    stacks = {(each.process, each.thread): group for each, group in zip(threads, groups, strict=True)}
-    tree = tree_of(stacks[thread.process, thread.thread], fitted, f"all stacks of {name_of(thread)}")
-    yield from icicle(tree, thread.wall_ns * thread.seen_share, "watch")
+    yield from thread_stacks(lambda: read_process(Path(process.capture))[1], thread, "watch", classifier)
 
 
 def process_delta_outline(delta: ProcessDelta) -> Outline:

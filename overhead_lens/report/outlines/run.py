@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from overhead_lens.budget.model import DeviceShare
+from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.errors import UsageError
 from overhead_lens.report.outline import (
     Bars,
@@ -35,7 +36,15 @@ from overhead_lens.report.outline import (
     time,
 )
 from overhead_lens.report.outlines.device import device_section
-from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table, most_of
+from overhead_lens.report.outlines.host import (
+    divided,
+    frames_table,
+    host_bar,
+    host_table,
+    most_of,
+    stacks_of_others,
+    thread_stacks,
+)
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.findings import finding_sections
@@ -45,7 +54,7 @@ from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import bounds_text, interval_text
-from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
+from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, other_threads, step_stacks
 from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.missed import EndToEnd
@@ -199,6 +208,7 @@ def _sections(run: RunBudget) -> list[Section]:
         Section("Sampled stacks", [Drawing(partial(_stacks, run))], reach="page"),
         _regions(run.regions),
         _threads(run),
+        *stacks_of_others(run.threads, partial(_other_stacks, run)),
         Section("Checks", [Notes(list(check_lines(run)), tone="dim")], is_open=False),
     )
 
@@ -293,6 +303,11 @@ def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
     yield from icicle(tree, run.wall.ns, run.per)
     if not tree:
         yield Notes(["No stack was taken."])
+
+
+def _other_stacks(run: RunBudget, thread: ThreadBudget, classifier: Classifier) -> Iterator[Picture]:
+    """The stacks of another thread during the steps."""
+    yield from thread_stacks(lambda: other_threads(read_run(Path(run.capture))), thread, run.per, classifier)
 
 
 def _regions(regions: Sequence[RegionBudget]) -> Section:

@@ -15,7 +15,8 @@ from overhead_lens.report.page.charts import steps as drawing
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget, run_budget_of
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.taxonomy.host import HostCategory
-from tests.drawn.runs import KERNEL, OUTSIDE, WAIT, WORK, bare, main, run_of, store, stretch
+from tests.drawn.processes import thread
+from tests.drawn.runs import KERNEL, OUTSIDE, PID, WAIT, WORK, bare, main, run_of, store, stretch
 from tests.drawn.stacks import CLASSIFIER
 from tests.report.page.seen import headings, icicles, notes, plots, rows, section, series, words
 from tests.report.test_run_text import full
@@ -127,8 +128,19 @@ def test_stacks_are_drawn_from_the_steps_loop_on(tmp_path: Path) -> None:
     ]
 
 
+def test_the_stacks_of_another_thread_are_drawn_in_a_section_that_is_folded(tmp_path: Path) -> None:
+    turn = [main(WORK, 100), *thread(PID + 1, "reader", 30, 70), *thread(PID + 2, "idle", 0, 100)]
+    run = run_of(*stretch(Phase.WARM_UP, MS), *bare(*(20 * [MS])))
+    page = run_outline(run_budget_of(store(tmp_path / "run", run, [turn]), CLASSIFIER))
+    assert [heading for heading in headings(page) if heading.startswith("Stacks of")] == ["Stacks of reader"]
+    assert not section(page, "Stacks of reader").is_open
+    (icicle,) = icicles(page, "Stacks of reader")
+    assert (icicle.tree.tiles[0].text, icicle.tree.tiles[0].size) == ("all stacks of reader", 100)
+
+
 def test_a_run_whose_directory_is_gone_says_so() -> None:
-    assert words(run_outline(full()), "Sampled stacks") == ["No stacks to draw: no run traces/drawn"]
+    page, gone = run_outline(full()), ["No stacks to draw: no run traces/drawn"]
+    assert words(page, "Sampled stacks") == words(page, "Stacks of reader, process 10") == gone
 
 
 def test_a_run_without_steps_and_without_stacks() -> None:
