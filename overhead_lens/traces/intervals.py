@@ -113,7 +113,7 @@ class Piece:
 
 
 def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) -> Piece:
-    """Divide intervals (each may be empty) by consecutive pieces that cover them."""
+    """Divide intervals (each may be empty) by disjoint pieces in order; time outside of all pieces is left out."""
     first = np.searchsorted(piece_end_ns, start_ns, "right")
     last = np.searchsorted(piece_start_ns, end_ns, "left")
     counts = np.where(end_ns > start_ns, np.maximum(last - first, 0), 0)
