@@ -43,7 +43,9 @@ def _is_a_calibration(document: dict[str, Any]) -> None:
     (costs,) = document["costs"].values()
     assert (set(document["costs"]), set(costs), document["reasons"]) == ({"plain"}, EVENTS, {})
     for cost in costs.values():
-        assert 0 <= cost["inside_ns"] <= cost["total_ns"] > 0
+        assert 0 <= cost["inside_ns"] <= cost["total_ns"]
+    # One process beside other programs may find nothing of what costs little; an operator costs most.
+    assert costs["operator_outer"]["total_ns"] > 0
     assert {name for name, cost in costs.items() if cost["after_kernels"]} == {"operator_outer", "compiled_region"}
     levels = [level["level"] for level in document["peaks"]["copy"]]
     assert levels[0] == "L1" and levels[-1] == "DRAM"
