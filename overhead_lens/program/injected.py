@@ -1,8 +1,8 @@
 """Runs inside a process that was not prepared: its main thread records itself with torch.profiler for a moment.
 
 ``studies/attach/inject.py`` sends the text of this file and a call of ``begin``. It has its own namespace, needs the standard
-library and the program's torch, and puts back what it changes. It can import nothing of this package, so what ``trace.py`` has
-too stands here again. The two sides share a folder:
+library and the program's torch, and puts back what it changes. It cannot import this package, so it repeats a few functions of
+``trace.py``. The two sides share a folder:
 
     lock         locked (flock(2)) by the sender as long as it lives; whoever finds it free removes the folder
     answer       "starting", "recording", "finished", or why there is no trace

@@ -21,7 +21,7 @@ _RENAMED = {"export": {"--to": "--format"}, "open": {"--timeout": "--wait"}, "ru
 
 
 def _panel(param: Any) -> Any:
-    """An option's panel; those that click adds have none."""
+    """An option's panel; options that click itself adds, such as ``--help``, have none."""
     return getattr(param, "rich_help_panel", None)
 
 
