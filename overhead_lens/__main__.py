@@ -7,10 +7,8 @@ import os
 import shutil
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import typer
@@ -42,13 +40,10 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
 from overhead_lens.terminal.command import Command, examples
 from overhead_lens.terminal.completion import ASKED, answer
+from overhead_lens.terminal.interrupt import listen
 from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
-
-# The file name of Python's import code, and how long a signal waits before it is sent again.
-_IMPORTS = "<frozen importlib._bootstrap>"
-_AGAIN_S = 0.05
 
 # If set, an internal error ends in its traceback instead of a line.
 _TRACEBACK = "OVERHEAD_LENS_TRACEBACK"
@@ -140,7 +135,7 @@ def _listen_for_the_end() -> None:
     """End on SIGINT and SIGTERM; what a shell ignores for a job in the background stays ignored, by run programs too."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
+            listen(number, _interrupt)
 
 
 def main() -> None:
@@ -215,22 +210,10 @@ def _fail(message: str, exit_code: int) -> NoReturn:
     sys.exit(exit_code)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    if _is_importing(frame):
-        # A C extension that is being loaded may swallow an exception, so the signal is sent again until the import ends.
-        again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
-        return
+def _interrupt(number: int) -> NoReturn:
     # Whoever presses on must not break what is being put away.
     signal.signal(number, signal.SIG_IGN)
     raise Interrupted
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename != _IMPORTS:
-        frame = frame.f_back
-    return frame is not None
 
 
 if __name__ == "__main__":

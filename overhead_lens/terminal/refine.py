@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from threading import Event
-from types import FrameType
 
 from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError
 from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.terminal.interrupt import listen
 from overhead_lens.terminal.progress import Screen
 
 MOST_PROCESSES = 25
@@ -101,7 +101,7 @@ def ending_early() -> Iterator[Event]:
     """An event that is set by Ctrl-C, which raises ``Interrupted`` as well: ``EndedEarly`` the first time."""
     pressed = Event()
 
-    def press(_signal: int, _frame: FrameType | None) -> None:
+    def press(_number: int) -> None:
         if pressed.is_set():
             # Whoever presses on must not break what is being put away.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -109,9 +109,10 @@ def ending_early() -> Iterator[Event]:
         pressed.set()
         raise EndedEarly
 
-    before = signal.signal(signal.SIGINT, press)
+    before = signal.getsignal(signal.SIGINT)
+    handler = listen(signal.SIGINT, press)
     try:
         yield pressed
     finally:
-        if signal.getsignal(signal.SIGINT) is press:
+        if signal.getsignal(signal.SIGINT) is handler:
             signal.signal(signal.SIGINT, before)

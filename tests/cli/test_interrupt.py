@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import importlib
 import signal
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from overhead_lens import __main__ as program
-from overhead_lens.errors import Interrupted
+from overhead_lens.errors import EndedEarly, Interrupted
+from overhead_lens.terminal.refine import ending_early
 
-# As a C extension does whose initialization clears any error.
+# As a C extension does whose initialization clears any error, and as Python does where it frees an import's locks.
 SWALLOWS = """
 import signal, time
 
 try:
-    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGINT)
     time.sleep(0.2)
 except BaseException:
     pass
@@ -25,17 +29,53 @@ loaded = True
 """
 
 
-def test_an_import_swallows_no_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def _as_the_program_starts() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        program._listen_for_the_end()
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@pytest.fixture
+def swallowing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "swallowing.py").write_text(SWALLOWS)
     monkeypatch.syspath_prepend(tmp_path)
-    before = signal.getsignal(signal.SIGTERM)
-    program._listen_for_the_end()
-    try:
-        module = importlib.import_module("swallowing")
-        with pytest.raises(Interrupted):
-            time.sleep(60)
-        assert module.loaded
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.delitem(sys.modules, "swallowing", raising=False)
+    return "swallowing"
+
+
+def _import(name: str, expected: type[BaseException]) -> None:
+    module = importlib.import_module(name)
+    with pytest.raises(expected) as raised:
+        time.sleep(60)
+    assert raised.type is expected
+    assert module.loaded
+
+
+def test_an_import_swallows_no_signal(swallowing: str) -> None:
+    with _as_the_program_starts():
+        _import(swallowing, Interrupted)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_an_import_swallows_no_early_end(swallowing: str) -> None:
+    with _as_the_program_starts(), ending_early() as pressed:
+        _import(swallowing, EndedEarly)
+        assert pressed.is_set()
+        with pytest.raises(Interrupted) as raised:
+            signal.raise_signal(signal.SIGINT)
+        assert raised.type is Interrupted
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_the_signal_is_answered_as_before_once_nothing_may_end_early() -> None:
+    with _as_the_program_starts():
+        before = signal.getsignal(signal.SIGINT)
+        with ending_early():
+            assert signal.getsignal(signal.SIGINT) is not before
+        assert signal.getsignal(signal.SIGINT) is before
