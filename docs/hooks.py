@@ -201,7 +201,7 @@ def _figure(name: str, asked: str) -> str:
         rows = [row for row in rows if _holds(condition, row, f"{name}: {asked}")]
     if what == "count":
         return str(len(rows))
-    statistic, _, column = what.rpartition(" of ") if what not in units else ("", "", what)
+    statistic, _, column = what.partition(" of ") if what not in units else ("", "", what)
     values = [row[column] for row in rows] if column in units and (statistic in _STATISTICS or len(rows) == 1) else []
     if not values:
         raise MissingError(f"{name}: {asked}: no such column, or {len(rows)} rows where one is needed")
