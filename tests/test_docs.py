@@ -32,6 +32,7 @@ from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from tests.cli.run import inside, lens
+from tests.documented_constants import ANYWHERE, OF_A_PAGE
 from tests.recorder.effort import little_effort
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -306,6 +307,88 @@ def points(text: str) -> list[str]:
     return [" ".join(each.split()) for each in re.split(r"^- ", text, flags=re.MULTILINE)[1:]]
 
 
+# What a figure counts, in seconds, bytes, shares or as such.
+_UNITS = {
+    **{"ns": 1e-9, "µs": 1e-6, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
+    **{"second": 1.0, "seconds": 1.0, "minute": 60.0, "minutes": 60.0, "hour": 3600.0, "hours": 3600.0},
+    **{"bytes": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12},
+    **{"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
+    **{"%": 0.01, "percent": 0.01, "point": 0.01, "points": 0.01, "times": 1.0, "Hz": 1.0},
+}
+_NUMBER = r"[-+−]?\d(?:[\d.,]*\d)?"
+_QUANTITY = re.compile(rf"(?<![\w.])({_NUMBER}\s(?:to|and|or|\.\.|→)\s)*{_NUMBER}\s?({'|'.join(_UNITS)})(?!\w)")
+_CODE = re.compile(r"^```.*?^```$|`[^`]*`", re.MULTILINE | re.DOTALL)
+_TEXT_BLOCK = re.compile(r"^```text$.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def running_text(text: str) -> str:
+    """A page without what is generated, comments, and links to results."""
+    return hooks._FIGURE.sub("", re.sub("<!--.*?-->", "", hooks._BLOCK.sub("", text), flags=re.DOTALL))
+
+
+def figures_in(text: str) -> set[str]:
+    """Figures with a unit, outside of code."""
+    return {" ".join(found[0].split()) for found in _QUANTITY.finditer(_CODE.sub("", running_text(text)))}
+
+
+def typed_figures(text: str) -> set[str]:
+    """Those that appear in no command or output of the page either; 59.5% there is 59.5 % in a sentence."""
+    code = "\n".join(_CODE.findall(_TEXT_BLOCK.sub("", running_text(text))))
+    shown = {each: re.escape(each).replace(r"\ ", r"\s?") for each in figures_in(text)}
+    return {each for each, pattern in shown.items() if not re.search(rf"(?<![\d.,]){pattern}(?!\w)", code)}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if page == README or page.parent != ROOT],
+)
+def test_a_measured_figure_is_a_link_to_its_result(page: Path) -> None:
+    """Else link it as ``docs/hooks.py`` describes; a constant belongs into ``tests/documented_constants.py``."""
+    text = page.read_text(encoding="utf-8")
+    if page == README:  # its list is held equal to that of docs/accuracy.md, whose figures are links
+        text = re.sub(r"^## How accurate is it\?$.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
+    constants = set(OF_A_PAGE.get(str(page.relative_to(ROOT)), {}))
+    assert typed_figures(text) - constants - set(ANYWHERE) == set()
+    assert constants - figures_in(text) == set()
+
+
+def test_constants_are_of_pages_that_exist() -> None:
+    assert set(OF_A_PAGE) <= {str(page.relative_to(ROOT)) for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    ("figure", "value"),
+    [
+        pytest.param(figure, value, id=f"{page}: {figure}")
+        for page, figures in {"anywhere": ANYWHERE, **OF_A_PAGE}.items()
+        for figure, values in figures.items()
+        if not isinstance(values, str)
+        for value in (values if isinstance(values, tuple) else (values,))
+    ],
+)
+def test_a_documented_constant_is_that_of_the_code(figure: str, value: float) -> None:
+    number, unit = re.fullmatch(r"(\S+) (\S+)", figure).groups()  # type: ignore[union-attr]
+    quantity = float(number) * _UNITS[unit]
+    # The code counts in ns where a name says so, and the reader's sizes are powers of two.
+    assert value in [pytest.approx(quantity * scale) for scale in (1, 1e9, *([2**20 / 1e6] if unit == "MB" else []))]
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("It takes 3.5 ms, 12 to\n14 % of it.", {"3.5 ms", "12 to 14 %"}),
+        ('It takes [3 ms](results/run-cost.json "mean of step outside") of [4 %](page.md).', {"4 %"}),
+        ("With `total=3%` it fails above 3 %, not above 30 %.", {"30 %"}),
+        ("```console run\n$ it\n2.50 µs\n```\nIt takes 2.50 µs, not 5 µs.", {"5 µs"}),
+        ("```text\n2.50 µs\n```\nIt takes 2.50 µs.", {"2.50 µs"}),
+        ("<!-- result: loop -->\n\n3 s\n\n<!-- end -->\n<!-- not run: takes 90 s -->\nPython 3.11, 12 steps", set()),
+        ("<!-- measures -->\n4 s\n<!-- result: loop -->\n\n3 s\n\n<!-- end -->", {"4 s"}),
+    ],
+)
+def test_a_figure_that_is_typed_is_noticed(text: str, typed: set[str]) -> None:
+    assert typed_figures(text) == typed
+
+
 def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
     found = [f"{page.name}: {line}" for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
     assert [line for line in found if re.search(r"pip install '?overhead-lens", line)] == []
@@ -505,6 +588,7 @@ def test_a_result_that_is_missing_ends_the_build() -> None:
         ("least of off", "-50 %"),
         ("mean of seconds", "2 s"),
         ("median of seconds", "1.5 s"),
+        ("largest of cost of a step", "4 %"),
         ("measured", "2026-11-23, AMD EPYC, 2 cores"),
     ],
 )
@@ -526,11 +610,12 @@ FIGURES = {
         {"name": "took", "unit": "ns"},
         {"name": "off", "unit": "share"},
         {"name": "seconds", "unit": "s"},
+        {"name": "cost of a step", "unit": "share"},
     ],
     "rows": [
-        ["a", "no", True, 1000, 0.0316, 1.0],
-        ["bb", "no", False, 2000, 0.2, 1.5],
-        ["c", "yes", True, 1234, -0.5, 3.5],
+        ["a", "no", True, 1000, 0.0316, 1.0, 0.04],
+        ["bb", "no", False, 2000, 0.2, 1.5, 0.01],
+        ["c", "yes", True, 1234, -0.5, 3.5, 0.02],
     ],
 }
 
