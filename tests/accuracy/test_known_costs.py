@@ -66,7 +66,9 @@ def test_the_right_category_holds_most_of_the_call(name: str) -> None:
         stacks = sample(bench, cost_ns)
     shares = shares_of_stacks([stacks], default_classifier(RULES))
     held = {attribution.category: shares.share(attribution.category) for attribution in shares.attributions}
-    assert held.get(site.category, 0.0) > 0.5, held
+    # While another program has a core, the threads of this one wait for each other without doing anything.
+    waited = held.get("wait", 0.0) if site.threads else 0.0
+    assert held.get(site.category, 0.0) > 0.5 * (1.0 - waited), held
 
 
 def test_page_faults_are_allocation() -> None:
