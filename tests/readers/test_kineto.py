@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto import contents as kineto
-from overhead_lens.readers.kineto import stream
+from overhead_lens.readers.kineto import memory, stream, work
 from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace
 from overhead_lens.readers.kineto.read import read_events, read_trace
 from tests.drawn.trace_text import Number, as_json, document, event, pretty, written
@@ -302,6 +302,54 @@ def test_an_escape_in_a_key_or_a_value_means_the_same(tmp_path: Path, way: str, 
     )
     (row,) = rows(read_events(written(tmp_path, text % phase)))
     assert (row["name"], row["correlation"]) == ("a", 3)
+
+
+ARGUMENTS = (
+    "correlation",
+    "Sequence number",
+    "device",
+    "stream",
+    "External id",
+    "external id",
+    *work.WHOLE,
+    *work.DECIMAL,
+)
+
+
+def test_a_key_that_differs_in_one_letter_is_another(tmp_path: Path, way: str) -> None:
+    near = [name[:at] + "~" + name[at + 1 :] for name in ARGUMENTS for at in range(len(name))]
+    exact = {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "exact",
+        "pid": 1,
+        "tid": 2,
+        "ts": 0,
+        "dur": 1,
+        "args": dict.fromkeys(ARGUMENTS, 3),
+    }
+    other = [{**exact, "name": name, "args": {name: 3}} for name in near]
+    no_field = [
+        {
+            **{key: value for key, value in {**exact, "name": "none", "cat": "cpu_op"}.items() if key != field},
+            "args": {},
+            field[:at] + "~" + field[at + 1 :]: 5,
+        }
+        for field in ("ph", "ts", "dur", "cat", "name", "pid", "tid", "args")
+        for at in range(len(field))
+    ]
+    sizes = [{"ph": "i", "name": "[memory]", "ts": 1, "args": {"Bytes": 8, **{name[:at] + "~" + name[at + 1 :]: 3}}}
+             for name in memory.ARGUMENTS for at in range(len(name))]  # fmt: skip
+    trace = read_trace(written(tmp_path, document([exact, *other, *no_field, *sizes])))
+    read = trace.events.set_index("name")[NUMBERS[2:]]
+    assert read.loc["exact"].tolist() == [3, 3, 3, 3, 3]
+    assert (read.loc[near] == [-1, -1, 1, 2, -1]).all(axis=None)  # device and stream of pid and tid
+    assert trace.work.drop(columns="row").to_numpy().tolist() == [[3, 3, 3, 3_000_000, 3_000_000, 3_000_000]]
+    assert trace.memory[["address", "allocated_bytes", "reserved_bytes", "device_type", "device"]].eq(-1).all(axis=None)
+    assert len(trace.memory) == len(sizes)
+    counts = trace.events.astype({"name": str, "cat": str, "pid": str, "tid": str}).eq("").sum()
+    assert counts[["name", "cat", "pid", "tid"]].tolist() == [4, 3, 3, 3]
+    assert trace.issues == {"missing_phase": 2, "bad_timestamp": 2, "missing_duration": 3}
 
 
 def test_the_last_of_two_equal_keys_counts(tmp_path: Path, way: str) -> None:

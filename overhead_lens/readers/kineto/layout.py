@@ -5,14 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from overhead_lens.machine_code import MachineCode
-from overhead_lens.readers.kineto.event import MEMORY_EVENT
-from overhead_lens.readers.kineto.memory import ARGUMENTS as MEMORY
-from overhead_lens.readers.kineto.work import DECIMAL, WHOLE
 
 DEFERRED = 3
 
@@ -39,14 +32,7 @@ FIELD_COUNT = 39
 SAID_COUNT = 6
 """What device work says of itself, and as much an allocation."""
 
-_DEPENDS = (__name__, "overhead_lens.readers.kineto.event", "overhead_lens.readers.kineto.memory")
+_DEPENDS = (__name__, *(f"overhead_lens.readers.kineto.{name}" for name in ("event", "memory", "work")))
 scan = MachineCode("overhead_lens.readers.kineto.scanner:scan", results=3, depends=_DEPENDS)
 rehash = MachineCode("overhead_lens.readers.kineto.scanner:rehash", results=0, depends=_DEPENDS)
 intern = MachineCode("overhead_lens.readers.kineto.scanner:intern", depends=_DEPENDS)
-
-
-def scratch() -> tuple[Any, tuple[Any, ...]]:
-    """Scratch space for the fields of an entry, and the names that ``scan`` looks for."""
-    arguments = ("correlation", "Sequence number", "device", "stream", "External id", "external id", "name")
-    names = (*arguments, "thread_name", MEMORY_EVENT, *WHOLE, *DECIMAL, *MEMORY)
-    return np.zeros(FIELD_COUNT, dtype=np.int64), tuple(np.frombuffer(name.encode(), dtype=np.uint8) for name in names)

@@ -19,7 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from overhead_lens.machine_code import jit as _jit
-from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, COUNTER, LABEL, MEMORY
+from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, COUNTER, LABEL, MEMORY, MEMORY_EVENT
 from overhead_lens.readers.kineto.layout import (
     ARGS_AT,
     ARGS_SIZE,
@@ -55,7 +55,8 @@ from overhead_lens.readers.kineto.layout import (
     STREAM,
     TID,
 )
-from overhead_lens.readers.kineto.memory import MOST_BYTES
+from overhead_lens.readers.kineto.memory import ARGUMENTS, MOST_BYTES
+from overhead_lens.readers.kineto.work import DECIMAL, WHOLE
 
 # Fields of the entry being scanned: begin and end of strings, and integers.
 _PH, _DEFER, _HAS_TS, _HAS_DUR, _LABEL, _LABEL_END = range(6)
@@ -89,18 +90,37 @@ _SHIFT = np.uint64(29)
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def _load64(_typing: Any, array: Any, index: Any) -> Any:
-    """Load eight bytes of a uint8 array as little-endian uint64; the caller checks bounds."""
-    signature = types.uint64(array, index)
+def _address(_typing: Any, array: Any) -> Any:
+    """Address of an array of uint8."""
+    signature = types.int64(array)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(array.data, [arguments[1]])
-        word = builder.load(builder.bitcast(pointer, ir.PointerType(ir.IntType(64))))
-        word.align = 1
-        return word
+        return builder.ptrtoint(array.data, ir.IntType(64))
 
     return signature, generate
+
+
+def _loads(bits: int, kind: Any) -> Any:
+    """Load a little-endian number of so many bits ``at`` bytes behind an address; the caller checks bounds."""
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def load(_typing: Any, _address: Any, _at: Any) -> Any:
+        signature = kind(types.int64, types.int64)
+
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(builder.add(*arguments), ir.PointerType(ir.IntType(bits)))
+            word = builder.load(pointer)
+            word.align = 1
+            return word
+
+        return signature, generate
+
+    return load
+
+
+_byte = _loads(8, types.uint8)
+_load64 = _loads(64, types.uint64)
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
@@ -134,7 +154,7 @@ def _string_end(text, at, end):
             at += 8
         if at >= end:
             return _MORE
-        letter = text[at]
+        letter = _byte(text, at)
         if letter == _QUOTE:
             return at * 2 + escaped
         if letter == _BACKSLASH:
@@ -147,7 +167,7 @@ def _string_end(text, at, end):
 
 @_jit
 def _skip_blank(text, at, end):
-    while at < end and text[at] <= 32:
+    while at < end and _byte(text, at) <= 32:
         at += 1
     return at
 
@@ -155,9 +175,9 @@ def _skip_blank(text, at, end):
 @_jit
 def _letter_before(text, at):
     at -= 1
-    while at >= 0 and text[at] <= 32:
+    while at >= 0 and _byte(text, at) <= 32:
         at -= 1
-    return text[at] if at >= 0 else 0
+    return _byte(text, at) if at >= 0 else 0
 
 
 @_jit
@@ -165,7 +185,7 @@ def _skip_value(text, at, end):
     """Position behind a value; ``_MORE`` or ``_BROKEN``."""
     if at >= end:
         return _MORE
-    letter = text[at]
+    letter = _byte(text, at)
     if letter == _QUOTE:
         closed = _string_end(text, at + 1, end)
         return closed if closed < 0 else (closed >> 1) + 1
@@ -173,7 +193,10 @@ def _skip_value(text, at, end):
         return _skip_brackets(text, at, end)
     begin = at
     while at < end:
-        letter = text[at]
+        letter = _byte(text, at)
+        if _ZERO <= letter <= _NINE or letter == _POINT:
+            at += 1
+            continue
         if letter == _COMMA or letter == _CLOSE or letter == _CLOSE_LIST or letter <= 32:
             return at if at > begin else _BROKEN
         if letter == _QUOTE or letter == _COLON or letter == _OPEN or letter == _OPEN_LIST:
@@ -187,7 +210,7 @@ def _skip_brackets(text, at, end):
     depth = 0
     objects = 0  # one bit per level: an object or a list
     while at < end:
-        letter = text[at]
+        letter = _byte(text, at)
         if letter == _QUOTE:
             closed = _string_end(text, at + 1, end)
             if closed < 0:
@@ -219,45 +242,68 @@ def _skip_brackets(text, at, end):
 def _holds_escape(text, begin, end):
     """Whether a string has an escape, so that its bytes are not what it says."""
     for at in range(begin, end):
-        if text[at] == _BACKSLASH:
+        if _byte(text, at) == _BACKSLASH:
             return True
     return False
 
 
-@_jit
-def _is_word(text, begin, end, word):
-    if end - begin != len(word):
-        return False
-    for at in range(len(word)):
-        if text[begin + at] != word[at]:
-            return False
-    return True
+def _named(name: str) -> Any:
+    """Compile a test whether a text is a name."""
+    letters = name.encode()
+    size = len(letters)
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def begins(_typing: Any, _address: Any, _at: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            kind = ir.IntType(8 * size)
+            word = builder.load(builder.inttoptr(builder.add(*arguments), ir.PointerType(kind)))
+            word.align = 1
+            return builder.icmp_unsigned("==", word, ir.Constant(kind, int.from_bytes(letters, "little")))
+
+        return types.boolean(types.int64, types.int64), generate
+
+    @_jit
+    def is_named(text, begin, end):
+        return end - begin == size and begins(text, begin)
+
+    return is_named
+
+
+_is_args, _is_ph, _is_ts, _is_dur = map(_named, ("args", "ph", "ts", "dur"))
+_is_name, _is_cat, _is_pid, _is_tid = map(_named, ("name", "cat", "pid", "tid"))
+_is_correlation, _is_sequence = map(_named, ("correlation", "Sequence number"))
+_is_device, _is_stream = map(_named, ("device", "stream"))
+_is_external, _is_old_external = map(_named, ("External id", "external id"))
+_is_bytes, _is_graph, _is_graph_node = map(_named, WHOLE)
+_is_occupancy, _is_blocks, _is_warps = map(_named, DECIMAL)
+_is_address, _is_size, _is_allocated, _is_reserved, _is_device_type, _is_device_id = map(_named, ARGUMENTS)
+_is_label, _is_memory_event = map(_named, ("thread_name", MEMORY_EVENT))
 
 
 @_jit
 def _nanoseconds(text, begin, end):
     """Parse decimal microseconds, quoted or not: (understood, ns)."""
-    if text[begin] == _QUOTE:
+    if _byte(text, begin) == _QUOTE:
         begin, end = begin + 1, end - 1
     sign = 1
-    if begin < end and text[begin] == _MINUS:
+    if begin < end and _byte(text, begin) == _MINUS:
         sign = -1
         begin += 1
     whole = 0
     at = begin
-    while at < end and _ZERO <= text[at] <= _NINE:
-        whole = whole * 10 + (int(text[at]) - _ZERO)
+    while at < end and _ZERO <= _byte(text, at) <= _NINE:
+        whole = whole * 10 + (int(_byte(text, at)) - _ZERO)
         at += 1
         if at - begin > _US_DIGITS:
             return False, 0
     if at == begin or whole > _MOST_US:
         return False, 0
     thousandths, unit = 0, 100
-    if at < end and text[at] == _POINT:
+    if at < end and _byte(text, at) == _POINT:
         at += 1
         first = at
-        while at < end and _ZERO <= text[at] <= _NINE:
-            thousandths += (int(text[at]) - _ZERO) * unit
+        while at < end and _ZERO <= _byte(text, at) <= _NINE:
+            thousandths += (int(_byte(text, at)) - _ZERO) * unit
             unit //= 10
             at += 1
         if at == first:
@@ -268,21 +314,21 @@ def _nanoseconds(text, begin, end):
 @_jit
 def _integer(text, begin, end):
     """Parse an integer, decimal or quoted decimal or quoted hexadecimal: (understood, value)."""
-    quoted = text[begin] == _QUOTE
+    quoted = _byte(text, begin) == _QUOTE
     if quoted:
         begin, end = begin + 1, end - 1
     sign = 1
-    if begin < end and text[begin] == _MINUS:
+    if begin < end and _byte(text, begin) == _MINUS:
         sign = -1
         begin += 1
     if begin >= end:
         return False, 0
     value = 0
-    if quoted and text[begin] == _ZERO and end - begin > 1:
-        if end - begin > 2 + _HEX_DIGITS or end - begin < 3 or text[begin + 1] | 32 != 120:
+    if quoted and _byte(text, begin) == _ZERO and end - begin > 1:
+        if end - begin > 2 + _HEX_DIGITS or end - begin < 3 or _byte(text, begin + 1) | 32 != 120:
             return False, 0
         for at in range(begin + 2, end):
-            letter = int(text[at])
+            letter = int(_byte(text, at))
             digit = letter - _ZERO if _ZERO <= letter <= _NINE else (letter | 32) - 87
             if digit < 0 or digit > 15 or (letter > _NINE and digit < 10):
                 return False, 0
@@ -291,21 +337,21 @@ def _integer(text, begin, end):
     if end - begin > _DECIMAL_DIGITS:
         return False, 0
     for at in range(begin, end):
-        if text[at] < _ZERO or text[at] > _NINE:
+        if _byte(text, at) < _ZERO or _byte(text, at) > _NINE:
             return False, 0
-        value = value * 10 + (int(text[at]) - _ZERO)
+        value = value * 10 + (int(_byte(text, at)) - _ZERO)
     return True, sign * value
 
 
 @_jit
 def _millionths(text, begin, end):
     """Parse a decimal, quoted or not: (understood, millionths)."""
-    if text[begin] == _QUOTE:
+    if _byte(text, begin) == _QUOTE:
         begin, end = begin + 1, end - 1
     value = 0
     at = begin
-    while at < end and _ZERO <= text[at] <= _NINE:
-        value = value * 10 + (int(text[at]) - _ZERO)
+    while at < end and _ZERO <= _byte(text, at) <= _NINE:
+        value = value * 10 + (int(_byte(text, at)) - _ZERO)
         at += 1
         if at - begin > _MILLIONTHS_DIGITS:
             return False, 0
@@ -313,11 +359,11 @@ def _millionths(text, begin, end):
         return False, 0
     value *= 1_000_000
     unit = 100_000
-    if at < end and text[at] == _POINT:
+    if at < end and _byte(text, at) == _POINT:
         at += 1
         first = at
-        while at < end and _ZERO <= text[at] <= _NINE:
-            value += (int(text[at]) - _ZERO) * unit
+        while at < end and _ZERO <= _byte(text, at) <= _NINE:
+            value += (int(_byte(text, at)) - _ZERO) * unit
             unit //= 10
             at += 1
         if at == first:
@@ -328,7 +374,7 @@ def _millionths(text, begin, end):
 @_jit
 def _is_no_number(text, begin):
     """Whether a value is a word (null, NaN, inf), a list or an object."""
-    letter = text[begin]
+    letter = _byte(text, begin)
     return not (letter == _QUOTE or letter == _MINUS or _ZERO <= letter <= _NINE)
 
 
@@ -346,13 +392,59 @@ def _read_work(text, value, at, field, which):
 
 
 @_jit
-def _memory_number(text, key, key_end, memory_keys):
+def _memory_number(text, key, key_end):
     """Index of the allocation's number that a key names; -1 for none."""
-    letter = text[key]
-    if letter == 65 or letter == 66 or letter == 84 or letter == 68:  # A, B, T, D
-        for which in range(SAID_COUNT):
-            if _is_word(text, key, key_end, memory_keys[which]):
-                return which
+    letter = _byte(text, key)
+    if letter == 65:  # A
+        return _ADDRESS if _is_address(text, key, key_end) else -1
+    if letter == 66:  # B
+        return _SIZE if _is_size(text, key, key_end) else -1
+    if letter == 84:  # T
+        if _is_allocated(text, key, key_end):
+            return _ALLOCATED
+        return _RESERVED if _is_reserved(text, key, key_end) else -1
+    if letter == 68:  # D
+        if _is_device_type(text, key, key_end):
+            return _DEVICE_TYPE
+        return _DEVICE_ID if _is_device_id(text, key, key_end) else -1
+    return -1
+
+
+@_jit
+def _number(text, key, key_end):
+    """Index of the number of a row that a key of ``args`` names; -1 for none."""
+    letter = _byte(text, key)
+    if letter == 99:  # c
+        return CORRELATION if _is_correlation(text, key, key_end) else -1
+    if letter == 83:  # S
+        return SEQUENCE if _is_sequence(text, key, key_end) else -1
+    if letter == 100:  # d
+        return DEVICE if _is_device(text, key, key_end) else -1
+    if letter == 115:  # s
+        return STREAM if _is_stream(text, key, key_end) else -1
+    if letter == 69:  # E
+        return EXTERNAL if _is_external(text, key, key_end) else -1
+    if letter == 101:  # e
+        return EXTERNAL if _is_old_external(text, key, key_end) else -1
+    return -1
+
+
+@_jit
+def _work_number(text, key, key_end):
+    """Index of what device work says of itself that a key names; -1 for none."""
+    letter = _byte(text, key)
+    if letter == 98:  # b
+        if _is_bytes(text, key, key_end):
+            return _BYTES
+        return _BLOCKS if _is_blocks(text, key, key_end) else -1
+    if letter == 101:  # e
+        return _OCCUPANCY if _is_occupancy(text, key, key_end) else -1
+    if letter == 103:  # g
+        if _is_graph(text, key, key_end):
+            return _GRAPH
+        return _GRAPH_NODE if _is_graph_node(text, key, key_end) else -1
+    if letter == 119:  # w
+        return _WARPS if _is_warps(text, key, key_end) else -1
     return -1
 
 
@@ -361,7 +453,7 @@ def _read_memory(text, value, at, field, which):
     """Enter a number of an allocation or release; an unusual one is left to ``memory.py``."""
     understood, number = _integer(text, value, at)
     is_size = which == _SIZE
-    if not understood or (is_size and (text[value] == _QUOTE or abs(number) >= MOST_BYTES)):
+    if not understood or (is_size and (_byte(text, value) == _QUOTE or abs(number) >= MOST_BYTES)):
         field[_DEFER_MEMORY] = 1
     if is_size:
         field[_HAS_SIZE] = 1
@@ -372,33 +464,19 @@ def _read_memory(text, value, at, field, which):
 
 @_jit
 def _is_minus_zero(text, begin, end):
-    return end - begin == 2 and text[begin] == _MINUS and text[begin + 1] == _ZERO
+    return end - begin == 2 and _byte(text, begin) == _MINUS and _byte(text, begin + 1) == _ZERO
 
 
 @_jit
-def _read_arguments(
-    text,
-    at,
-    end,
-    field,
-    key_correlation,
-    key_sequence,
-    key_device,
-    key_stream,
-    key_external,
-    key_old,
-    key_name,
-    work_keys,
-    memory_keys,
-):
+def _read_arguments(text, at, end, field):
     """Scan the object ``args`` into ``field``; return the position behind it."""
     at = _skip_blank(text, at + 1, end)
-    if at < end and text[at] == _CLOSE:
+    if at < end and _byte(text, at) == _CLOSE:
         return at + 1
     while True:
         if at >= end:
             return _MORE
-        if text[at] != _QUOTE:
+        if _byte(text, at) != _QUOTE:
             return _BROKEN
         key = at + 1
         closed = _string_end(text, key, end)
@@ -408,7 +486,7 @@ def _read_arguments(
         at = _skip_blank(text, key_end + 1, end)
         if at >= end:
             return _MORE
-        if text[at] != _COLON:
+        if _byte(text, at) != _COLON:
             return _BROKEN
         value = _skip_blank(text, at + 1, end)
         at = _skip_value(text, value, end)
@@ -416,43 +494,18 @@ def _read_arguments(
             return at
         if closed & 1:
             field[_DEFER] = 1
-        number, work = -1, -1
-        letter = text[key]
-        if letter == 99:
-            number = CORRELATION if _is_word(text, key, key_end, key_correlation) else -1
-        elif letter == 83:
-            number = SEQUENCE if _is_word(text, key, key_end, key_sequence) else -1
-        elif letter == 100:
-            number = DEVICE if _is_word(text, key, key_end, key_device) else -1
-        elif letter == 115:
-            number = STREAM if _is_word(text, key, key_end, key_stream) else -1
-        elif letter == 69:
-            number = EXTERNAL if _is_word(text, key, key_end, key_external) else -1
-        elif letter == 101:
-            number = EXTERNAL if _is_word(text, key, key_end, key_old) else -1
-            work = _OCCUPANCY if _is_word(text, key, key_end, work_keys[_OCCUPANCY]) else -1
-        elif letter == 98:
-            if _is_word(text, key, key_end, work_keys[_BYTES]):
-                work = _BYTES
-            elif _is_word(text, key, key_end, work_keys[_BLOCKS]):
-                work = _BLOCKS
-        elif letter == 103:
-            if _is_word(text, key, key_end, work_keys[_GRAPH]):
-                work = _GRAPH
-            elif _is_word(text, key, key_end, work_keys[_GRAPH_NODE]):
-                work = _GRAPH_NODE
-        elif letter == 119:
-            work = _WARPS if _is_word(text, key, key_end, work_keys[_WARPS]) else -1
-        elif letter == 110 and _is_word(text, key, key_end, key_name):
-            if text[value] == _QUOTE:
+        if _is_name(text, key, key_end):
+            if _byte(text, value) == _QUOTE:
                 field[_LABEL], field[_LABEL_END] = value + 1, at - 1
             else:
                 field[_DEFER] = 1
+        work = _work_number(text, key, key_end)
         if work >= 0:
             _read_work(text, value, at, field, work)
-        memory = _memory_number(text, key, key_end, memory_keys)
+        memory = _memory_number(text, key, key_end)
         if memory >= 0:
             _read_memory(text, value, at, field, memory)
+        number = _number(text, key, key_end)
         if number >= 0:
             understood, integer = _integer(text, value, at)
             field[_NUMBER + number] = integer
@@ -463,15 +516,27 @@ def _read_arguments(
         at = _skip_blank(text, at, end)
         if at >= end:
             return _MORE
-        if text[at] == _CLOSE:
+        if _byte(text, at) == _CLOSE:
             return at + 1
-        if text[at] != _COMMA:
+        if _byte(text, at) != _COMMA:
             return _BROKEN
         at = _skip_blank(text, at + 1, end)
 
 
 @_jit
-def _read_entry(text, at, end, field, keys):
+def _text(text, key, key_end):
+    """Index of the text of a row that a key names; -1 for none."""
+    if _is_name(text, key, key_end):
+        return NAME
+    if _is_cat(text, key, key_end):
+        return CAT
+    if _is_pid(text, key, key_end):
+        return PID
+    return TID if _is_tid(text, key, key_end) else -1
+
+
+@_jit
+def _read_entry(text, at, end, field):
     """Scan an entry, from its brace on, into ``field``; return the position behind it."""
     for index in range(FIELD_COUNT):
         field[index] = 0
@@ -481,46 +546,31 @@ def _read_entry(text, at, end, field, keys):
         field[_WORK + index] = ABSENT
         field[_MEMORY + index] = ABSENT
     at = _skip_blank(text, at + 1, end)
-    if at < end and text[at] == _CLOSE:
+    if at < end and _byte(text, at) == _CLOSE:
         return at + 1
     while True:
         if at >= end:
             return _MORE
-        if text[at] != _QUOTE:
+        if _byte(text, at) != _QUOTE:
             return _BROKEN
         key = at + 1
         closed = _string_end(text, key, end)
         if closed < 0:
             return closed
-        size = (closed >> 1) - key
-        at = _skip_blank(text, (closed >> 1) + 1, end)
+        key_end = closed >> 1
+        at = _skip_blank(text, key_end + 1, end)
         if at >= end:
             return _MORE
-        if text[at] != _COLON:
+        if _byte(text, at) != _COLON:
             return _BROKEN
         value = _skip_blank(text, at + 1, end)
         if value >= end:
             return _MORE
-        first = text[key]
-        if size == 4 and first == 97 and text[key + 1] == 114 and text[key + 2] == 103 and text[key + 3] == 115:  # args
+        if _is_args(text, key, key_end):
             if field[_NUMBER + ARGS_AT]:  # Of two the last counts.
                 field[_DEFER] = 1
-            if text[value] == _OPEN:
-                at = _read_arguments(
-                    text,
-                    value,
-                    end,
-                    field,
-                    keys[0],
-                    keys[1],
-                    keys[2],
-                    keys[3],
-                    keys[4],
-                    keys[5],
-                    keys[6],
-                    keys[9:15],
-                    keys[15:],
-                )
+            if _byte(text, value) == _OPEN:
+                at = _read_arguments(text, value, end, field)
                 field[_NUMBER + ARGS_AT], field[_NUMBER + ARGS_SIZE] = value, at - value
             else:
                 at = _skip_value(text, value, end)
@@ -530,34 +580,26 @@ def _read_entry(text, at, end, field, keys):
             at = _skip_value(text, value, end)
             if at < 0:
                 return at
-            quoted = text[value] == _QUOTE
+            quoted = _byte(text, value) == _QUOTE
             if closed & 1:
                 field[_DEFER] = 1
-            elif size == 2 and first == 112 and text[key + 1] == 104:  # ph
+            elif _is_ph(text, key, key_end):
                 if quoted and at - value == 3:
-                    field[_PH] = text[value + 1]
+                    field[_PH] = _byte(text, value + 1)
                 else:
                     field[_DEFER] = 1
-            elif size == 2 and first == 116 and text[key + 1] == 115:  # ts
+            elif _is_ts(text, key, key_end):
                 understood, ns = _nanoseconds(text, value, at)
                 field[_HAS_TS], field[_NUMBER + START] = 1, ns
                 if not understood:
                     field[_DEFER] = 1
-            elif size == 3 and first == 100 and text[key + 1] == 117 and text[key + 2] == 114:  # dur
+            elif _is_dur(text, key, key_end):
                 understood, ns = _nanoseconds(text, value, at)
                 field[_HAS_DUR], field[_NUMBER + DUR] = 1, ns
                 if not understood:
                     field[_DEFER] = 1
             else:
-                which = -1
-                if size == 4 and first == 110 and text[key + 1] == 97 and text[key + 2] == 109 and text[key + 3] == 101:
-                    which = NAME
-                elif size == 3 and first == 99 and text[key + 1] == 97 and text[key + 2] == 116:
-                    which = CAT
-                elif size == 3 and first == 112 and text[key + 1] == 105 and text[key + 2] == 100:
-                    which = PID
-                elif size == 3 and first == 116 and text[key + 1] == 105 and text[key + 2] == 100:
-                    which = TID
+                which = _text(text, key, key_end)
                 if which >= 0:
                     if quoted:
                         field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = value + 1, at - 1
@@ -568,9 +610,9 @@ def _read_entry(text, at, end, field, keys):
         at = _skip_blank(text, at, end)
         if at >= end:
             return _MORE
-        if text[at] == _CLOSE:
+        if _byte(text, at) == _CLOSE:
             return at + 1
-        if text[at] != _COMMA:
+        if _byte(text, at) != _COMMA:
             return _BROKEN
         at = _skip_blank(text, at + 1, end)
 
@@ -584,21 +626,28 @@ def _hash(text, begin, end):
         value ^= value >> _SHIFT
         at += 8
     while at < end:
-        value = (value ^ np.uint64(text[at])) * _PRIME
+        value = (value ^ np.uint64(_byte(text, at))) * _PRIME
         at += 1
     return value ^ (value >> _SHIFT)
 
 
 @_jit
-def _same(one, at, other, begin, size):
-    for index in range(size):
-        if one[at + index] != other[begin + index]:
+def _same(one, other, size):
+    """Whether as many bytes are equal from one address on and from the other."""
+    at = 0
+    while at + 8 <= size:
+        if _load64(one, at) != _load64(other, at):
             return False
+        at += 8
+    while at < size:
+        if _byte(one, at) != _byte(other, at):
+            return False
+        at += 1
     return True
 
 
 @_jit
-def intern(text, begin, end, slots, hashes, places, arena, used):
+def _intern(text, begin, end, slots, hashes, places, arena, used):
     """Index of a string in the table, which must have room for it.
 
     ``used`` holds the number of strings and of arena bytes.
@@ -609,7 +658,8 @@ def intern(text, begin, end, slots, hashes, places, arena, used):
     size = end - begin
     while slots[slot] >= 0:
         number = slots[slot]
-        if hashes[number] == value and places[number, 1] == size and _same(arena, places[number, 0], text, begin, size):
+        same_size = hashes[number] == value and places[number, 1] == size
+        if same_size and _same(_address(arena) + places[number, 0], text + begin, size):
             return number
         slot = (slot + 1) & mask
     number = used[0]
@@ -617,10 +667,19 @@ def intern(text, begin, end, slots, hashes, places, arena, used):
     hashes[number] = value
     places[number, 0], places[number, 1] = used[1], size
     for index in range(size):
-        arena[used[1] + index] = text[begin + index]
+        arena[used[1] + index] = _byte(text, begin + index)
     used[0] += 1
     used[1] += size
     return number
+
+
+@_jit
+def intern(text, begin, end, slots, hashes, places, arena, used):
+    """Index of a string in the table, which must have room for it.
+
+    ``used`` holds the number of strings and of arena bytes.
+    """
+    return _intern(_address(text), begin, end, slots, hashes, places, arena, used)
 
 
 @_jit
@@ -638,7 +697,7 @@ def rehash(hashes, count, slots):
 def _last_letter(text, begin, end):
     """Position of the last letter that is not blank; ``begin`` for none."""
     at = end - 1
-    while at > begin and text[at] <= 32:
+    while at > begin and _byte(text, at) <= 32:
         at -= 1
     return at
 
@@ -647,7 +706,7 @@ def _last_letter(text, begin, end):
 def _next_entry(text, at, end):
     """Position of the next brace that does not follow a colon; ``end`` for none."""
     while at < end:
-        if text[at] == _OPEN and _letter_before(text, at) != _COLON:
+        if _byte(text, at) == _OPEN and _letter_before(text, at) != _COLON:
             return at
         at += 1
     return end
@@ -667,25 +726,24 @@ def _say(said, counters, row, field, first):
 
 
 @_jit
-def scan(
-    text, at, end, final, kind, codes, numbers, said, row, field, keys, slots, hashes, places, arena, used, counters
-):
+def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, hashes, places, arena, used, counters):
     """Scan entries of the array from ``at`` on.
 
     Args:
         text: uint8; valid up to ``end``.
         final: Whether no text follows.
-        kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``. Rows are written from ``row`` on;
-            ``ARGS_AT`` counts from the start of ``text``.
+        kind, codes, numbers: int8 ``(n,)``, int32 ``(CODE_COUNT, n)``, int64 ``(NUMBER_COUNT, n)``. Rows are written from
+            ``row`` on; ``ARGS_AT`` counts from the start of ``text``.
         said: int64 ``(n, 1 + SAID_COUNT)``: a row, and what its arguments say of device work or, of kind ``MEMORY``, of an
             allocation; ``counters[SAID]`` are in use.
-        field, keys: Scratch space and names of arguments, from ``layout.scratch()``.
+        field: int64 ``(FIELD_COUNT,)``: scratch space.
         slots, hashes, places, arena, used: The string table.
         counters: int64 ``(COUNTER_COUNT,)``.
 
     Returns:
         Status (why it stopped), position, and number of rows in use.
     """
+    text = _address(text)
     while True:
         if counters[LOST]:
             begin = at
@@ -698,7 +756,7 @@ def scan(
         at = _skip_blank(text, at, end)
         if at >= end:
             return NEED_TEXT, at, row
-        letter = text[at]
+        letter = _byte(text, at)
         if letter == _COMMA:
             counters[STRAY_COMMA] += counters[COMMA]
             counters[COMMA] = 1
@@ -711,7 +769,7 @@ def scan(
         if row >= len(kind):
             return NEED_ROWS, at, row
         entry = at
-        at = _read_entry(text, entry, end, field, keys) if letter == _OPEN else _skip_value(text, entry, end)
+        at = _read_entry(text, entry, end, field) if letter == _OPEN else _skip_value(text, entry, end)
         if at == _MORE and not final:
             return NEED_TEXT, entry, row
         if at < 0 or letter != _OPEN:
@@ -730,11 +788,11 @@ def scan(
         counters[COMMA] = 0
         phase = field[_PH]
         unread = phase == 77 and _holds_escape(text, field[_TEXT], field[_TEXT + 1])
-        memory = phase == 105 and _is_word(text, field[_TEXT], field[_TEXT + 1], keys[8])
+        memory = phase == 105 and _is_memory_event(text, field[_TEXT], field[_TEXT + 1])
         unread |= memory and (field[_DEFER_MEMORY] or not field[_HAS_SIZE])
         if field[_DEFER] or unread or ((phase == 88 or phase == 67 or memory) and not field[_HAS_TS]):
             kind[row] = DEFERRED
-            numbers[ARGS_AT][row], numbers[ARGS_SIZE][row] = entry, entry - at
+            numbers[ARGS_AT, row], numbers[ARGS_SIZE, row] = entry, entry - at
             row += 1
         elif phase == 88:  # X
             if not field[_HAS_DUR]:
@@ -744,46 +802,46 @@ def scan(
                 field[_NUMBER + DUR] = 0
             kind[row] = COMPLETE
             for which in range(CODE_COUNT):
-                codes[which][row] = intern(
+                codes[which, row] = _intern(
                     text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
                 )
             for which in range(NUMBER_COUNT):
-                numbers[which][row] = field[_NUMBER + which]
+                numbers[which, row] = field[_NUMBER + which]
             if field[_HAS_WORK]:
                 _say(said, counters, row, field, _WORK)
             row += 1
         elif phase == 77:  # M
-            if _is_word(text, field[_TEXT], field[_TEXT + 1], keys[7]):
+            if _is_label(text, field[_TEXT], field[_TEXT + 1]):
                 kind[row] = LABEL
-                codes[NAME][row] = intern(text, field[_LABEL], field[_LABEL_END], slots, hashes, places, arena, used)
-                codes[CAT][row] = intern(text, 0, 0, slots, hashes, places, arena, used)
+                codes[NAME, row] = _intern(text, field[_LABEL], field[_LABEL_END], slots, hashes, places, arena, used)
+                codes[CAT, row] = _intern(text, 0, 0, slots, hashes, places, arena, used)
                 for which in (PID, TID):
-                    codes[which][row] = intern(
+                    codes[which, row] = _intern(
                         text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
                     )
                 for which in range(NUMBER_COUNT):
-                    numbers[which][row] = 0
+                    numbers[which, row] = 0
                 row += 1
         elif memory:
             kind[row] = MEMORY
             for which in (NAME, CAT):
-                codes[which][row] = intern(text, 0, 0, slots, hashes, places, arena, used)
+                codes[which, row] = _intern(text, 0, 0, slots, hashes, places, arena, used)
             for which in (PID, TID):
-                codes[which][row] = intern(
+                codes[which, row] = _intern(
                     text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
                 )
             for which in range(NUMBER_COUNT):
-                numbers[which][row] = field[_NUMBER + which]
+                numbers[which, row] = field[_NUMBER + which]
             _say(said, counters, row, field, _MEMORY)
             row += 1
         elif phase == 67:  # C
             kind[row] = COUNTER
             for which in range(CODE_COUNT):
-                codes[which][row] = intern(
+                codes[which, row] = _intern(
                     text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
                 )
             for which in range(NUMBER_COUNT):
-                numbers[which][row] = field[_NUMBER + which]
+                numbers[which, row] = field[_NUMBER + which]
             row += 1
         elif phase == 0:
             counters[NO_PHASE] += 1

@@ -70,8 +70,8 @@ _COUNTED = (
 )
 
 
-_Rows = tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]
-"""Kind, codes and numbers of rows: int8, four of int32, nine of int64, each of shape ``(n,)``."""
+_Rows = tuple[Ints, Ints, Ints]
+"""Kind, codes and numbers of rows: int8 ``(n,)``, int32 ``(CODE_COUNT, n)``, int64 ``(NUMBER_COUNT, n)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Scan:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._strings = StringTable()
-        self._field, self._keys = layout.scratch()
+        self._field = np.zeros(layout.FIELD_COUNT, dtype=np.int64)
         self._counters = np.zeros(layout.COUNTER_COUNT, dtype=np.int64)
         self._counters[layout.COMMA] = 1  # a comma before the first entry is stray
         self._issues: Counter[str] = Counter()
@@ -150,7 +150,7 @@ class _Scan:
     def _passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
         """Arguments for the scanner."""
         rows, table = (*self._rows, self._said, self._row), self._strings.table
-        return text, at, end, final, *rows, self._field, self._keys, *table, self._counters
+        return text, at, end, final, *rows, self._field, *table, self._counters
 
     def run(self, source: Source, head: list[Ints]) -> Contents:
         raw_bytes = 0
@@ -322,8 +322,8 @@ def _asked_for(text: bytes) -> int:
 def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
     return (
         np.zeros(count, dtype=np.int8),
-        tuple(np.empty(count, dtype=np.int32) for _ in range(layout.CODE_COUNT)),
-        tuple(np.empty(count, dtype=np.int64) for _ in range(layout.NUMBER_COUNT)),
+        np.empty((layout.CODE_COUNT, count), dtype=np.int32),
+        np.empty((layout.NUMBER_COUNT, count), dtype=np.int64),
     )
 
 
