@@ -103,10 +103,15 @@ def _described(argument: Any) -> Described:
     if isinstance(argument, np.ndarray):
         if not argument.flags.c_contiguous:
             raise ValueError("an array that is not contiguous cannot be passed to machine code")
-        return f"{argument.dtype.name}/{argument.ndim}"
+        return _array(argument.dtype, argument.ndim)
     if isinstance(argument, tuple):
         return tuple(_described(part) for part in argument)
     return "int"
+
+
+@cache
+def _array(dtype: np.dtype[Any], dimensions: int) -> str:
+    return f"{dtype.name}/{dimensions}"
 
 
 def _flat(arguments: Sequence[Any]) -> Iterator[int]:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.traces.columns import joined
+from overhead_lens.traces.columns import joined, passing
 from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
 from overhead_lens.traces.critical_path.model import (
@@ -40,10 +40,10 @@ MOST_WINDOWS = 1000
 _MOST_NAMES = 10
 _UNEXPLAINED = KINDS.index(UNEXPLAINED)
 _NO_LABEL = 0
-_DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
-_DELAYS = tuple(range(_DEVICE[-1] + 1, len(KINDS)))
-
-_LASTING = (PROGRAM, EVENT)
+# Bools per number of a kind in ``KINDS`` and of an edge in ``EDGES``.
+_IS_DEVICE = passing(KINDS, DEVICE_KINDS.__contains__)
+_IS_DELAY = np.arange(len(KINDS)) > np.flatnonzero(_IS_DEVICE)[-1]
+_LASTS = passing(range(len(EDGES)), (PROGRAM, EVENT).__contains__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class WindowAnalysis:
         if len(entering):
             begin[entering] = graph.lane[graph.source[self._edges][via[entering]]]
         arrival = _arrivals(kind, begin != to)
-        begin = np.where(np.isin(self.labels.kind[label], _DELAYS), to, begin)
+        begin = np.where(_IS_DELAY[self.labels.kind[label]], to, begin)
         return _joined(begins, ends, (weight_ns, delay_ns), (label, delay_label), (begin, to), (kind, arrival))
 
     def _lane_of(self, edge: int) -> int:
@@ -174,7 +174,7 @@ class WindowAnalysis:
         """The report of the path; operators and kernels by their names' codes."""
         labels = self.labels
         unexplained_ns = int(self.own[labels.kind == _UNEXPLAINED].sum())
-        is_device, is_delay = (np.isin(labels.kind, kinds) for kinds in (_DEVICE, _DELAYS))
+        is_device, is_delay = _IS_DEVICE[labels.kind], _IS_DELAY[labels.kind]
         groups = [
             *((labels.kind == kind) for kind in range(len(KINDS)) if kind != _UNEXPLAINED),
             *((labels.operator == code) & ~is_delay for code in operators),
@@ -203,13 +203,11 @@ class WindowAnalysis:
     def totals(self) -> Ints:
         """Time per label of the window, on the path and beside it; what is lost is known on the path only."""
         made, graph, count = self._made, self._graph, len(self.labels.kind)
-        edges = np.isin(graph.kind[self._edges], _LASTING)
+        edges = _LASTS[graph.kind[self._edges]]
         sums = sum_by(made.label[edges], made.weight_ns[edges], count)
         # An edge that leaves the window lasts inside it as well, wherever it leads.
         edge = self._last_edge
-        leaving = (
-            np.flatnonzero((edge >= 0) & (made.last >= 0) & np.isin(graph.kind[edge], _LASTING)) if len(edge) else edge
-        )
+        leaving = np.flatnonzero((edge >= 0) & (made.last >= 0) & _LASTS[graph.kind[edge]]) if len(edge) else edge
         sums += sum_by(made.last_label[leaving], made.last_weight_ns[leaving], count)
         totals: Ints = np.maximum(sums, self.own)
         return totals
@@ -247,7 +245,9 @@ class WindowAnalysis:
         mine = np.flatnonzero((graph.event[self._low : self._high] >= 0) & (self._path.tail_ns >= 0))
         event = graph.event[self._low + mine]
         slack_ns = length_ns - (self._path.value_ns[mine] + self._path.tail_ns[mine])
-        on_path = np.isin(mine, self._path.nodes)
+        on_path = np.zeros(self._high - self._low, dtype=bool)
+        on_path[self._path.nodes] = True
+        on_path = on_path[mine]
         device, devices = pd.factorize(work.device[event])
         number, alike = pd.factorize(work.name[event] * max(1, len(devices)) + device)
         beside = np.flatnonzero(~on_path)
@@ -256,11 +256,11 @@ class WindowAnalysis:
         least_ns = np.full(len(alike), np.iinfo(np.int64).max)
         np.minimum.at(least_ns, number[beside], slack_ns[beside])
         total_ns = sum_by(number[beside], slack_ns[beside], len(alike))
-        found = []
-        for at in np.flatnonzero(count).tolist():
-            name, place = divmod(int(alike[at]), max(1, len(devices)))
-            figures = (int(column[at]) for column in (count, on_count, least_ns, total_ns))
-            found.append(Slack(graph.labels.names[name], str(devices[place]), *figures))
+        there = np.flatnonzero(count)
+        name, place = np.divmod(alike[there], max(1, len(devices)))
+        figures = (column[there].tolist() for column in (count, on_count, least_ns, total_ns))
+        names = (graph.labels.names[code] for code in name.tolist())
+        found = map(Slack, names, map(str, devices[place].tolist()), *figures)
         yield from sorted(found, key=lambda slack: (slack.least_ns, slack.total_ns, slack.kernel, slack.device))
 
     def _assumed(self) -> Mapping[str, int]:
@@ -383,8 +383,8 @@ class PathAnalysis:
         totals = np.zeros(len(labels.kind), dtype=np.int64)
         for each in self.windows:
             totals[each.used] += each.totals
-        operators = _costliest(labels, labels.operator, totals * ~np.isin(labels.kind, _DELAYS))
-        kernels = _costliest(labels, labels.name, totals * np.isin(labels.kind, _DEVICE))
+        operators = _costliest(labels, labels.operator, totals * ~_IS_DELAY[labels.kind])
+        kernels = _costliest(labels, labels.name, totals * _IS_DEVICE[labels.kind])
         windows = tuple(each.path(operators, kernels) for each in self.windows)
         return CriticalPath(windows, graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
 
