@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-import time
+import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scripts.benchmarks.large_trace import write_trace
-from scripts.command import complaint, lens, python, run
+from scripts.command import Done, complaint, python, run
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
 
 CLAIM = Claim(
@@ -28,7 +28,7 @@ CLAIM = Claim(
     method=(
         "Drawn training jobs with modules, sequence numbers and allocations are read and analyzed part by part in fresh "
         "processes, the machine code of loops being there. The whole is the command line from its start to its end, without "
-        "critical paths. Medians of the rounds."
+        "critical paths; memory is the peak of its resident set. Medians of the rounds."
     ),
     command="python -m scripts.benchmarks.trace_parts FOLDER",
     columns=(
@@ -37,6 +37,7 @@ CLAIM = Claim(
         Column("part"),
         Column("time", "s"),
         Column("events a second", "1/s"),
+        Column("peak memory", "GB"),
     ),
 )
 
@@ -94,10 +95,27 @@ with contextlib.redirect_stdout(io.StringIO()):
     job.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
 """
 
+# Runs a program; its time and the peak of its resident set.
+_TIMED = """
+import json, resource, subprocess, sys, time
+begin_s = time.perf_counter()
+limit_s = float(sys.argv[1])
+try:
+    code = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, timeout=limit_s).returncode
+except subprocess.TimeoutExpired:
+    sys.exit(f"did not end in {limit_s:.0f} s")
+seconds = time.perf_counter() - begin_s
+print(json.dumps({"seconds": seconds, "bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024}))
+sys.exit(code)
+"""
+
 WHOLE = "all, from the command line"
 HTA = "HTA 0.5.0, four analyses"
 _HTA_PACKAGES = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
-_HTA_LIMIT_S = 600.0
+_LIMIT_S = 600.0
+
+_Timed = dict[str, float]
+"""``seconds`` and ``bytes`` of a program."""
 
 
 def main() -> None:
@@ -141,37 +159,36 @@ def rows_of(trace: Path, repeat: int) -> list[list[Cell]]:
 def whole_rows(trace: Path, repeat: int, hta: Path | None, name: str = "") -> list[list[Cell]]:
     """The row of the whole, and that of HTA in turns with it."""
     size = json.loads(python("-c", _COUNT, trace, folder=ROOT))
-    ours: list[float] = []
-    theirs: list[float] = []
+    ours: list[_Timed] = []
+    theirs: list[_Timed] = []
     reason = ""
     for _ in range(repeat):
-        begin_s = time.perf_counter()
-        lens("analyze", trace, folder=ROOT)
-        ours.append(time.perf_counter() - begin_s)
+        done = _timed(sys.executable, "-m", "overhead_lens", "analyze", trace.absolute())
+        ours.append(json.loads(done.stdout))
         if hta is not None and not reason:
-            begin_s = time.perf_counter()
-            reason = _why_hta_failed(hta, trace)
-            theirs.append(time.perf_counter() - begin_s)
-    rows = [_row(size["events"], size["raw"], f"{WHOLE}{name}", ours)]
+            done = _timed(hta, "-c", _HTA, trace.absolute())
+            reason = complaint(done) if done.returncode else ""
+            theirs += [] if reason else [json.loads(done.stdout)]
+    rows = [_whole_row(size, f"{WHOLE}{name}", ours)]
     if hta is not None:
-        said = f": {reason}" if reason else ""
-        rows.append(_row(size["events"], size["raw"], f"{HTA}{name}{said}", [] if reason else theirs))
+        rows.append(_whole_row(size, f"{HTA}{name}{f': {reason}' if reason else ''}", [] if reason else theirs))
     return rows
 
 
-def _why_hta_failed(python_of_hta: Path, trace: Path) -> str:
-    """Have HTA analyze a trace; empty where it does."""
-    try:
-        done = run([python_of_hta, "-c", _HTA, trace.absolute()], timeout_s=_HTA_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return f"did not end in {_HTA_LIMIT_S:.0f} s"
-    return complaint(done) if done.returncode else ""
+def _timed(*words: object) -> Done:
+    """A program that was run, whose output is its figures."""
+    return run([sys.executable, "-c", _TIMED, _LIMIT_S, *words], ROOT)
+
+
+def _whole_row(size: Mapping[str, int], name: str, rounds: Sequence[_Timed]) -> list[Cell]:
+    row = _row(size["events"], size["raw"], name, [each["seconds"] for each in rounds])
+    return [*row[:-1], round(statistics.median(each["bytes"] for each in rounds) / 1e9, 3) if rounds else None]
 
 
 def _row(events: int, raw_bytes: int, name: str, seconds: Sequence[float]) -> list[Cell]:
     median_s = statistics.median(seconds) if seconds else None
     rate = round(events / median_s) if median_s else None
-    return [events, round(raw_bytes / 1e6, 1), name, median_s and round(median_s, 4), rate]
+    return [events, round(raw_bytes / 1e6, 1), name, median_s and round(median_s, 4), rate, None]
 
 
 def hta_python(folder: Path) -> Path:
