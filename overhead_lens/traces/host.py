@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import is_other_package
@@ -140,7 +140,7 @@ class Around:
         """Per host event, the innermost (or outermost) marked event at or around it; -1 for none."""
         found = np.full(self._count, -1, dtype=np.int64)
         for events, nesting in zip(self._threads, self.nestings, strict=True):
-            found[events] = _taken(events, nesting.nearest(marked[events], outermost=outermost))
+            found[events] = taken(events, nesting.nearest(marked[events], outermost=outermost))
         return found
 
     def open_at(self, thread: Ints, instants_ns: Ints) -> Ints:
@@ -148,13 +148,8 @@ class Around:
         found = np.full(len(thread), -1, dtype=np.int64)
         for number, (events, nesting) in enumerate(zip(self._threads, self.nestings, strict=True)):
             mine = np.flatnonzero(thread == number)
-            found[mine] = _taken(events, nesting.open_at(instants_ns[mine]))
+            found[mine] = taken(events, nesting.open_at(instants_ns[mine]))
         return found
-
-
-def _taken(values: Ints, places: Ints) -> Ints:
-    """The values at some places; -1 for the place -1."""
-    return np.append(values, -1)[places]
 
 
 class ThreadTimeline:

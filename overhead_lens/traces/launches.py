@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
@@ -139,7 +139,7 @@ def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
         rows = np.concatenate((operators, calls[mine]))
         nesting = Nesting(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows])
         near = nesting.nearest(np.arange(len(rows)) < len(operators))[len(operators) :]
-        above[mine] = np.append(rows, -1)[near]
+        above[mine] = taken(rows, near)
     operator[linked.launch >= 0] = above[number]
     return operator
 
@@ -160,7 +160,8 @@ def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
     launched = linked.launch >= 0
     calls, copies = linked.launch[launched], pageable[linked.rows[launched]]
     holding = distinct_values(calls[copies & asynchronous[calls]])
-    others = np.setdiff1d(calls, holding)
+    others = distinct_values(calls)
+    others = others[~np.isin(others, holding)]
     usual_ns = int(np.percentile(dur_ns[others], 50, method="lower")) if len(others) else 0
     ends_ns = host.start_ns + host.dur_ns
     at = np.searchsorted(host.rows, holding)

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.traces.loops import run
 
 _Input: TypeAlias = Sequence[int]
@@ -138,13 +138,13 @@ class Nesting:
         inner = _ends_of(np.where(marked, own, self.parent))
         if not outermost:
             return inner
-        above = np.append(inner, -1)[self.parent]
-        return np.append(_ends_of(np.where(above >= 0, above, own)), -1)[inner]
+        above = taken(inner, self.parent)
+        return taken(_ends_of(np.where(above >= 0, above, own)), inner)
 
     def open_at(self, instants_ns: Ints) -> Ints:
         """The event that is open at each instant and started last: int64, -1 for none."""
         place = np.searchsorted(self._starts[self._order], instants_ns, "right") - 1
-        found = np.where(place >= 0, np.append(self._order, -1)[place], -1)
+        found = taken(self._order, place)
         ended = np.flatnonzero(found >= 0)
         while len(ended := ended[self._ends[found[ended]] <= instants_ns[ended]]):
             found[ended] = self.parent[found[ended]]

@@ -439,7 +439,7 @@ class _Text:
         return self._buffer[at - self._offset : at - self._offset + size]
 
 
-def _arguments_text(block: _Block, numbers: tuple[Ints, ...], row: int) -> bytes:
+def _arguments_text(block: _Block, numbers: Ints, row: int) -> bytes:
     """Text of the arguments of a row whose positions are still those of the block."""
     at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
     text = block.data[at : at + abs(size)].tobytes()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import passing
@@ -105,6 +105,6 @@ def nearest(host: HostEvents) -> tuple[Ints, Ints]:
     module = passing(host.names, lambda name: name.startswith(torch_names.MODULE_PREFIX))
     if not len(host.name):
         return host.name, host.name
-    around, name = host.around, np.append(host.name, -1)
+    around = host.around
     operator, inside = (around.nearest(mark) for mark in (host.operator & ~step[host.name], module[host.name]))
-    return name[operator], name[inside]
+    return taken(host.name, operator), taken(host.name, inside)

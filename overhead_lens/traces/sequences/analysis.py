@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
@@ -354,10 +354,10 @@ def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequ
 def _around(host: HostEvents, thread: Ints, at_ns: Ints) -> list[list[str]]:
     """Outermost operator, innermost module and Python function outside of torch that are open on threads at some times."""
     around, names = host.around, [*host.names, ""]
-    first, name = around.open_at(thread, at_ns), np.append(host.name, -1)
+    first = around.open_at(thread, at_ns)
     operator, module, line = (passing(host.names, test)[host.name] for test in _MARKS)
     near = (around.nearest(operator & host.operator, outermost=True), around.nearest(module), around.nearest(line))
-    found = [[names[code] for code in name[np.append(each, -1)[first]].tolist()] for each in near]
+    found = [[names[code] for code in taken(host.name, taken(each, first)).tolist()] for each in near]
     return [
         [scope, inside.removeprefix(torch_names.MODULE_PREFIX), at] for scope, inside, at in zip(*found, strict=True)
     ]
