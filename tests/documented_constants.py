@@ -61,13 +61,7 @@ OF_A_PAGE: Mapping[str, Mapping[str, Value]] = {
     "docs/guide/history.md": {"5 %": change_points.ALPHA},
     "docs/guide/install.md": {"50 s": calibrate._SECONDS},
     "docs/guide/launches.md": {"100 µs": MOST_FLOOR_NS},
-    "docs/guide/many-traces.md": {
-        "1 GB": "the size of a trace in the example",
-        "4 GB": "the size of a worker in the example",
-        **dict.fromkeys(
-            ("55 MB", "3.3 GB", "0.25 GB", "0.3 MB", "48 minutes", "550 GB", "0.19 GB", "3 GB"), "not yet a result"
-        ),
-    },
+    "docs/guide/many-traces.md": {"1 GB": "the size of a trace in the example"},
     "docs/guide/odd.md": {"2 %": thresholds.UNATTRIBUTED_SHARE, "1 %": thresholds.PAGE_FAULTS_SHARE},
     "docs/guide/pages.md": {"1.5 MB": "tests/report/page/test_browser.py holds every page to it"},
     "docs/guide/profile.md": {"50 ns": "an example", "2 %": "a nanosecond of the example"},
@@ -89,7 +83,6 @@ OF_A_PAGE: Mapping[str, Mapping[str, Value]] = {
     "docs/methodology/analyze.md": {
         "32 MB": contents.UNCOMPILED_BYTES,
         "2 MB": contents.SMALL_BYTES,
-        "3.3 GB": "not yet a result",
     },
     "docs/methodology/answers.md": {
         "40 %": "how tests/drawn/causes.py draws",

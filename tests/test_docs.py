@@ -6,6 +6,8 @@ them). A Python or TOML block whose first line is ``# NAME`` is that file, for t
     <!-- exit 1 -->            its last command ends with 1
     <!-- measures -->          it records a workload: only options are checked, unless tests marked ``measures`` run
     <!-- not run: REASON -->   only options are checked
+
+Lines of an output that is longer, or that a test draws, stand in a block ``text`` below ``<!-- excerpt: NAME -->``.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from overhead_lens.documents.registry import SUMMARIES, json_schema
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from tests.cli.run import inside, lens
 from tests.documented_constants import ANYWHERE, OF_A_PAGE
+from tests.excerpts import assert_shows, excerpts
+from tests.public_traces import public_trace
 from tests.recorder.effort import little_effort
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -274,6 +278,26 @@ def test_pages_repeat_what_holds_now(page: Path, monkeypatch: pytest.MonkeyPatch
     text = page.read_text(encoding="utf-8")
     assert hooks.filled(text) == text
     assert codes == [int(block.mark == "exit 1") for block in blocks(page) if block.shown]
+
+
+SHOWN = [(page, name, lines) for page in PAGES for name, lines in excerpts(page)]
+
+
+@pytest.mark.parametrize("name", sorted({name for _, name, _ in SHOWN if name.startswith(("analyze ", "report "))}))
+def test_an_excerpt_is_what_its_command_prints(name: str) -> None:
+    command, what, *options = shlex.split(name)
+    place = public_trace(what) if command == "analyze" else ROOT / what
+    done = lens(command, place, *options, cwd=ROOT, env={"COLUMNS": str(hooks.WIDTH)})
+    for _, shown, lines in SHOWN:
+        if shown == name:
+            assert_shows(done.stdout, lines)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
+def test_every_output_is_one_that_a_test_gives(page: Path) -> None:
+    text = hooks._BLOCK.sub("", page.read_text(encoding="utf-8"))
+    before = [text[: found.start()].splitlines()[-1] for found in re.finditer(r"^```text$", text, re.MULTILINE)]
+    assert [line for line in before if not re.fullmatch(r"<!-- (excerpt: .+|diagram) -->", line)] == []
 
 
 def test_every_command_that_is_shown_is_followed_by_what_it_prints() -> None:

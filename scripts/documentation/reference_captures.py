@@ -18,6 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +27,37 @@ ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "traces" / "reference"
 
 # What a command measures lies beside it, under the name that the documentation gives it.
-FILES = {"train.py": ROOT / "tests" / "programs" / "mlp_adamw.py"}
+_PROGRAMS = ROOT / "tests" / "programs"
+FILES = {
+    "decoding.py": _PROGRAMS / "starved_loader.py",
+    "train.py": _PROGRAMS / "mlp_adamw.py",
+}
+PID = "PID"
+SIZES = [10**digits for digits in range(2, 8)]
 COMMANDS = {
     "eager": ["profile", "add1", "-o", "eager"],
     "compiled": ["profile", "add1", "--compile", "-o", "compiled"],
     "ladder": ["ladder", "add1", "-o", "ladder"],
     "run": ["run", "-o", "run", "train.py", "--steps", "12000"],
+    "sweep": [
+        "sweep",
+        "sum_elements:numpy",
+        "sum_elements:numba",
+        "-p",
+        f"n={','.join(map(str, SIZES))}",
+        "-o",
+        "sweep",
+    ],
+    "watch": ["attach", PID, "--duration", "10", "-o", "watch"],
 }
+# The process whose id stands for ``PID``.
+WATCHED = ["decoding.py", "--steps", "1000000"]
 TRACES = {"training.json.gz": Path(__file__).with_name("training_trace.py")}
 
 # torch.compile's cache is called after the user.
 _INDUCTOR = re.compile(rb"/[^\s\";]*torchinductor_\w+/")
+
+_STARTS_S = 15.0
 
 # Pictures are drawn again from the rest; logs say what the machine printed, and a run's trace is large.
 _LEFT_OUT = (".pftrace", ".log")
@@ -54,9 +76,8 @@ def main() -> None:
             shutil.copy(source, Path(scratch, file))
         for name in names:
             if name in COMMANDS:
-                command = [sys.executable, "-m", "overhead_lens", *COMMANDS[name]]
-                subprocess.run(command, check=True, cwd=scratch)
-                keep(Path(scratch, name), REFERENCE / name, ["overhead-lens", *COMMANDS[name]])
+                command = record(name, Path(scratch))
+                keep(Path(scratch, name), REFERENCE / name, ["overhead-lens", *command])
             else:
                 recorded = Path(scratch, "trace.json")
                 subprocess.run([sys.executable, str(TRACES[name]), str(recorded)], check=True, cwd=scratch)
@@ -64,6 +85,19 @@ def main() -> None:
                 (REFERENCE / name).write_bytes(gzip.compress(text, mtime=0))
         if options.releases:
             keep_releases(Path(scratch, "releases"), *options.releases)
+
+
+def record(name: str, folder: Path) -> list[str]:
+    """Record a capture in a folder; returns the command's words."""
+    command = COMMANDS[name]
+    with ExitStack() as stack:
+        if PID in command:
+            watched = stack.enter_context(subprocess.Popen([sys.executable, *WATCHED], cwd=folder))
+            stack.callback(watched.kill)
+            time.sleep(_STARTS_S)
+            command = [word.replace(PID, str(watched.pid)) for word in command]
+        subprocess.run([sys.executable, "-m", "overhead_lens", *command], check=True, cwd=folder)
+    return command
 
 
 def keep_releases(recorded: Path, old: str, new: str) -> None:
@@ -102,6 +136,7 @@ def _scrubbed(meta: dict[str, Any], command: list[str]) -> dict[str, Any]:
 def _without_paths(text: bytes, *recorded: Path) -> bytes:
     """The text without the folders that Python's packages and the capture lie in."""
     folders = {*map(str, recorded), *sys.path, sys.prefix, sys.base_prefix}
+    text = text.replace(sys.executable.encode(), b"python")
     for folder in sorted(filter(None, folders), key=len, reverse=True):
         text = text.replace(f"{folder}/".encode(), b"")
     return _INDUCTOR.sub(b"torchinductor/", text)

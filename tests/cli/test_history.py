@@ -19,6 +19,7 @@ from overhead_lens.terminal.progress import progress
 from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
+from tests.excerpts import assert_shows, excerpt
 
 BEGUN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 MACHINE = {"host": "h", "cpu": "c", "torch": "2.13.0", "python": "3.11", "threads": 2}
@@ -65,6 +66,7 @@ def test_the_commit_that_moved_a_category(tmp_path: Path) -> None:
     assert "14 captures below" in text
     assert "python +310 ns (wall +310 ns) between 5555555555 and 6666666666" in text
     assert "▁▁▁▁▁▁████████" in text
+    assert_shows(text, excerpt("docs/guide/history.md", "history"))
 
 
 def test_another_machine_is_another_segment(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from overhead_lens.pytest_plugin.limits import Limits
 from overhead_lens.scenario import Arguments
 from tests.drawn.captures import LOOP, ROW, complete
 from tests.drawn.counts import draw_counts
+from tests.excerpts import assert_shows, excerpt
 
 ROOT = Path(__file__).parents[2]
 EMPTY = "at::_ops::empty::call (libtorch_cpu.so);at::detail::empty_cpu (libtorch_cpu.so)"
@@ -185,6 +186,7 @@ def test_a_regression_names_the_category_and_its_frames(machine: Machine, run: R
     assert lines[-2].startswith(f"  all of it: overhead-lens diff {place.relative_to(pytester.path)} {os.sep}")
     assert lines[-2].endswith(f"{os.sep}capture.2")
     assert lines[-1] == "  if it is meant: --overhead-update records it again"
+    assert_shows("\n".join(lines), excerpt("docs/guide/pytest.md", "regression"))
     assert said(result, "overhead") == [
         "test_ops.py::test_add: 1.00 µs → 1.50 µs, +500 ns [+500 ns .. +500 ns]: broken"
     ]

@@ -32,6 +32,7 @@ from overhead_lens.terminal.progress import SILENT
 from tests.documents import validated
 from tests.drawn.builders import breakdown
 from tests.drawn.stacks import CLASSIFIER
+from tests.excerpts import assert_shows, excerpt
 
 CALL = breakdown(python=600, dispatcher=300, kernel=100)
 
@@ -262,6 +263,12 @@ def test_the_forms_of_advice() -> None:
     markdown = to_markdown(made)
     assert "| a | +300 ns | +30.0% | +300 ns .. +300 ns | faster | equal | safe | `with a(): ...` |" in markdown
     assert "<b>" not in to_html(made).replace("&lt;b&gt;", "")
+
+
+def test_the_report_begins_with_the_verdict_and_the_best() -> None:
+    remedies = {"inference_mode": near(BASES, *(5 * [-300])), "guard_filter_all": near(BASES, *(5 * [-50]))}
+    made = advice(*map(tried, remedies), times=remedies)
+    assert_shows(to_text(made), excerpt("docs/guide/advise.md", "advice"))
 
 
 def test_the_table_says_how_whatever_the_name_is() -> None:

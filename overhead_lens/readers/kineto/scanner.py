@@ -102,7 +102,7 @@ def _address(_typing: Any, array: Any) -> Any:
 
 
 def _loads(bits: int, kind: Any) -> Any:
-    """Load a little-endian number of so many bits ``at`` bytes behind an address; the caller checks bounds."""
+    """Make a function that loads a little-endian number of ``bits`` from an address and a distance; the caller checks bounds."""
 
     @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
     def load(_typing: Any, _address: Any, _at: Any) -> Any:

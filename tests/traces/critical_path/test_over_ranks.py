@@ -23,6 +23,7 @@ from tests.documents import validated
 from tests.drawn.collectives import collective
 from tests.drawn.jobs import Joined, job_of, rank_entries, rank_of
 from tests.drawn.timelines import CLASSIFIER, WORKER, analyzer_of, timed
+from tests.excerpts import assert_shows, excerpt
 from tests.traces.critical_path.test_properties import TRACES
 
 
@@ -425,9 +426,7 @@ def test_reports_say_who_is_on_the_path() -> None:
     )
     job = Job.of(analyses)
     text = to_text(job)
-    assert "Critical path over ranks, of 1 step: 100.0 µs, 1 change of rank" in text
-    assert "rank 1 80.0%, rank 0 20.0%" in text
-    assert "python 90.0%, communication 10.0%" in text
+    assert_shows(text, excerpt("docs/guide/critical-path.md", "ranks"))
     assert "critical path over ranks: a collective is taken to end on all its ranks at one instant" in text
     (step,) = validated(to_json(job))["ranks"]["critical_path"]["steps"]
     assert (step["last"], step["wall_ns"], step["changes"]) == ("0", 100_000, 1)

@@ -16,6 +16,7 @@ from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.drawn.timelines import analyzer_of, call, drawn, kernel
 from tests.drawn.trace_text import document, written
+from tests.excerpts import excerpt
 
 
 def entries(busy: int, batch: int | None = None) -> list[dict]:
@@ -47,9 +48,7 @@ def test_the_size_from_which_on_the_device_bounds() -> None:
     # Floor 2. Of 2 ns busy none are in the way; of 6 it is 4 of 2 + 6.
     assert [(point.tklqt_ns, point.queued_ns) for point in found.points] == [(4, 0), (8, 4), (20, 16), (21, 17)]
     assert (found.device_bound_from, found.queued_from, found.notes) == (32, 32, ())
-    assert batches_sentence(found) == (
-        "Bound by the device from batch size 32 on; launches queue behind a busy device from 32 on."
-    )
+    assert [batches_sentence(found)] == excerpt("docs/guide/launches.md", "batches")
 
 
 def test_one_that_is_not_bound_above_moves_it() -> None:
