@@ -79,13 +79,15 @@ def _cell(cell: Cell, row: Row, is_first: bool, is_number: bool, attributes: Att
     )
     if cell.length is not None:
         return f"<td{attributes('td')}>{_length_svg(cell.length, cell.look, attributes)}</td>"
-    indent = "&#160;" * (4 * row.depth) if is_first else ""
     swatch = ""
     if cell.look and not is_number and not cell.pieces and not row.depth:
         area = f'<path d="M0 0H{_WIDTH}V{_HEIGHT}H0z" style="fill:{looks.ink(cell.look)}"></path>'
         swatch = f"<svg{_BOX}{attributes('swatch')}>{area}</svg>"
     bar = bar_svg(cell.pieces, sum(piece.size for piece in cell.pieces), attributes) if cell.pieces else ""
-    return f"<td{attributes(roles)}>{bar}{indent}{swatch}{shown(cell.text)}</td>"
+    text = f"{bar}{swatch}{shown(cell.text)}"
+    if is_first and row.depth:  # every line of a long name
+        text = f'<span style="all:unset;display:block;padding-left:{1.1 * row.depth:.1f}em">{text}</span>'
+    return f"<td{attributes(roles)}>{text}</td>"
 
 
 def _length_svg(length: Length, look: str, attributes: Attributes) -> str:
