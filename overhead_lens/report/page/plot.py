@@ -127,12 +127,14 @@ def _line(series: Series, plot: Plot) -> Iterator[str]:
 
 
 def _note(note: Note, plot: Plot) -> str:
-    """Beside its point, on the side with room."""
-    is_left = plot.x.share(note.x) > 0.5
-    anchor = 'dx="-9" text-anchor="end"' if is_left else 'dx="9"'
-    return (
-        f'<text class="beside" x="{_x(plot, note.x)}" y="{_y(plot, note.y)}" dy="4" {anchor}>{shown(note.text)}</text>'
-    )
+    """Above its bar, or beside its point, on the side with room."""
+    if any(series.form == "bars" for series in plot.series):
+        place = 'dy="-6" text-anchor="middle"'
+    elif plot.x.share(note.x) > 0.5:
+        place = 'dy="4" dx="-9" text-anchor="end"'
+    else:
+        place = 'dy="4" dx="9"'
+    return f'<text class="beside" x="{_x(plot, note.x)}" y="{_y(plot, note.y)}" {place}>{shown(note.text)}</text>'
 
 
 def _key(series: Series) -> str:

@@ -30,6 +30,8 @@ from tests.report.page.test_process import two as two_processes
 from tests.report.page.test_run import ranks as drawn_job
 from tests.report.page.test_run import stored as stored_run
 from tests.report.page.test_trace import steps as drawn_trace
+from tests.studies.test_advise import BASES, near, tried
+from tests.studies.test_advise import advice as drawn_advice
 from tests.studies.test_attach import drawn as drawn_process
 from tests.studies.test_sweep import draw as drawn_sweep
 from tests.traces.test_ranks import rank
@@ -60,6 +62,7 @@ RESULTS: Mapping[str, Callable[[Path], Any]] = {
     "processes": two_processes,
     "trace": lambda _: drawn_trace(100, 100, 300, 100),
     "ranks": lambda _: Job.of([rank(0, 100, [50, 30], python_ns=20), rank(1, 140, [10, 30], python_ns=90)]),
+    "advice": lambda _: drawn_advice(tried("a"), tried("b"), times={"a": near(BASES, *5 * [-300]), "b": BASES}),
     "structure": lambda _: compared(mm(3), mm(3, kernel="B", kernel_ns=20)),
 }
 
@@ -393,6 +396,8 @@ def test_the_slowest_step_of_a_trace_is_marked_and_its_budget_is_a_bar(
         bars = shown.page.query_selector_all("figure:has(.beside:has-text('step 7')) .bars rect:has(title)")
         present = {category.category for step in analysis.steps for category in step.host if category.ns}
         assert len(bars) == len(present) * len(analysis.steps)
+        mark = shown.page.query_selector("figure:has(.bars) .beside").bounding_box()
+        assert mark["y"] + mark["height"] <= min(bar.bounding_box()["y"] for bar in bars) + 1.0
         for category in analysis.host:
             if category.ns:
                 row = rf"{category.category}\t\s*{category.share:.1%}\t{re.escape(format_ns(category.ns))}"
