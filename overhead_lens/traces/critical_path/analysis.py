@@ -181,7 +181,8 @@ class WindowAnalysis:
             *((labels.name == code) & is_device for code in kernels),
         ]
         names = [*KINDS[:-1], *map(labels.text, (*operators, *kernels))]
-        shares = [Share(name, *share) for name, share in zip(names, self._shares(groups, unexplained_ns), strict=True)]
+        measured = self._shares(np.array(groups), unexplained_ns)
+        shares = [Share(name, *share) for name, share in zip(names, measured, strict=True)]
         kinds, named = shares[: len(KINDS) - 1], shares[len(KINDS) - 1 :]
         return WindowPath(
             self.step,
@@ -217,17 +218,19 @@ class WindowAnalysis:
         """Time per label on the path."""
         return sum_by(self.parts.label, self.parts.dur_ns, len(self.labels.kind))
 
-    def _shares(self, groups: Sequence[Bools], unexplained_ns: int) -> list[tuple[int, int, int | None]]:
-        """For each group of labels its time on the path, in the window, and what the window would take if it were free."""
-        own_ns = [int(self.own[group].sum()) for group in groups]
-        length_ns = self.window.wall_ns - unexplained_ns
+    def _shares(self, groups: Bools, unexplained_ns: int) -> list[tuple[int, int, int]]:
+        """For each group of labels its time on the path, in the window, and what the window would take if it were free.
+
+        Args:
+            groups: shape ``(k, labels)``.
+        """
+        own_ns, totals_ns = groups @ self.own, groups @ self.totals
+        free_ns = np.full(len(groups), self.window.wall_ns)
         # An item without time on the path is free there already, and no other chain gets longer.
-        tried = [group for group, ns in zip(groups, own_ns, strict=True) if ns]
-        lengths = iter(self._made.longest(np.array(tried)).tolist() if tried else ())
-        return [
-            (ns, int(self.totals[group].sum()), unexplained_ns + (next(lengths) if ns else length_ns))
-            for group, ns in zip(groups, own_ns, strict=True)
-        ]
+        tried = own_ns > 0
+        if tried.any():
+            free_ns[tried] = unexplained_ns + self._made.longest(groups[tried])
+        return list(zip(own_ns.tolist(), totals_ns.tolist(), free_ns.tolist(), strict=True))
 
     def _modules(self) -> Iterator[Share]:
         there = np.flatnonzero((self.totals > 0) & (self.labels.module >= 0))
