@@ -194,9 +194,6 @@ def _skip_value(text, at, end):
     begin = at
     while at < end:
         letter = _byte(text, at)
-        if _ZERO <= letter <= _NINE or letter == _POINT:
-            at += 1
-            continue
         if letter == _COMMA or letter == _CLOSE or letter == _CLOSE_LIST or letter <= 32:
             return at if at > begin else _BROKEN
         if letter == _QUOTE or letter == _COLON or letter == _OPEN or letter == _OPEN_LIST:
