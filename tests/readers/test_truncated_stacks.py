@@ -42,6 +42,12 @@ def test_then_it_belongs_to_the_guard() -> None:
     assert classifier.classify(found).attribution.category == "guard"
 
 
+def test_a_step_to_an_address_in_no_module_makes_no_stack_whole() -> None:
+    whole = stack(*IN_GUARD, PYTHON_CLOCK, CLOCK)
+    strayed = stack(LOOP, WRAPPER, GUARD, "0x7ffd1c3a2f10 (?)", CLOCK, VDSO, count=3)
+    assert completed([[whole, strayed]]) == [[whole, stack(*IN_GUARD, PYTHON_CLOCK, count=3)]]
+
+
 def test_its_python_frames_keep_their_lines() -> None:
     other_line = "guard (user.py:8)"
     found = completed([[stack(*IN_GUARD, PYTHON_CLOCK, CLOCK), stack(LOOP, WRAPPER, other_line, CLOCK, VDSO)]])[0][-1]

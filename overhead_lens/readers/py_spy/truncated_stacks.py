@@ -28,8 +28,10 @@ from overhead_lens.stack import Stack, StackFrame
 
 _VDSO = "[vdso]"
 
-# A truncated stack keeps two native frames: the vDSO, and the function of the C library that called it.
+# A truncated stack keeps two native frames: the vDSO, and the function of the C library that called it. With some C libraries
+# (glibc 2.41) the unwinder takes one more step, to an address that is in no module.
 _LEFT = 2
+_NO_MODULE = "?"
 
 # Functions that do nothing but read the clock: CPython's Modules/timemodule.c and Python/pytime.c, libstdc++'s <chrono>.
 _READER = re.compile(
@@ -51,7 +53,8 @@ def completed(groups: Sequence[Sequence[Stack]]) -> list[list[Stack]]:
 
 
 def _is_truncated(stack: Stack) -> bool:
-    return stack.frames[-1].location == _VDSO and sum(frame.native for frame in stack.frames) <= _LEFT
+    native = [frame for frame in stack.frames if frame.native and frame.location != _NO_MODULE]
+    return stack.frames[-1].location == _VDSO and len(native) <= _LEFT
 
 
 def _ways_to_the_clock(stacks: Sequence[Stack]) -> dict[_Chain, Counter[_Frames]]:
