@@ -84,9 +84,15 @@ def test_without_a_whole_stack_what_called_the_clock_is_not_known() -> None:
     # The whole stack is in the guard, but not on the way to the clock.
     whole = stack(*IN_GUARD)
     found = completed([[whole, stack(*TRUNCATED, count=4)]])[0]
-    python = stack(LOOP, WRAPPER, GUARD).frames
-    assert found == [whole, Stack((*python, UNKNOWN_CALLER), 4)]
-    assert default_classifier().classify(found[1]).attribution.category == "unattributed"
+    assert found == [whole, Stack((*stack(*IN_GUARD).frames, UNKNOWN_CALLER), 4)]
+    assert default_classifier().classify(found[1]).attribution.category == "guard"
+
+
+def test_nor_is_what_leads_to_it_where_whole_stacks_disagree() -> None:
+    whole = [stack(*IN_GUARD), stack(LOOP, WRAPPER, "call_it (libextension.so)", GUARD, count=9)]
+    found = completed([[*whole, stack(*TRUNCATED, count=4)]])[0]
+    assert found == [*whole, Stack((*stack(LOOP, WRAPPER, GUARD).frames, UNKNOWN_CALLER), 4)]
+    assert default_classifier().classify(found[-1]).attribution.category == "unattributed"
 
 
 def test_what_calls_the_clock_above_a_python_frame_is_not_on_the_way() -> None:
@@ -101,7 +107,7 @@ def test_what_calls_the_clock_above_a_python_frame_is_not_on_the_way() -> None:
     assert found == [
         stack(LOOP, timed),
         stack(LOOP, PYTHON_CLOCK),
-        Stack((*stack(LOOP, GUARD).frames, UNKNOWN_CALLER), 1),
+        Stack((*stack(LOOP, timed, GUARD).frames, UNKNOWN_CALLER), 1),
     ]
 
 

@@ -14,7 +14,7 @@ A guard in Python code that reads the clock loses the C++ frames in the middle (
 
 The first column is a whole stack, sampled a moment earlier: it has the same Python frames and ends on the way to the clock.
 A truncated stack takes the missing frames from such stacks, in proportion to their counts. Without any, the caller of the
-clock stays unknown.
+clock stays unknown; the frames in the middle are known if all whole stacks with the same Python frames agree on them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def completed(groups: Sequence[Sequence[Stack]]) -> list[list[Stack]]:
     """Complete the truncated stacks of each process from the whole stacks of all processes."""
     if not any(_is_truncated(stack) for group in groups for stack in group):
         return [list(group) for group in groups]
-    ways = _ways_to_the_clock([stack for group in groups for stack in group])
-    return [list(_completed(group, ways)) for group in groups]
+    stacks = [stack for group in groups for stack in group]
+    ways, middles = _ways_to_the_clock(stacks), _middles(stacks)
+    return [list(_completed(group, ways, middles)) for group in groups]
 
 
 def _is_truncated(stack: Stack) -> bool:
@@ -81,6 +82,16 @@ def _ways_to_the_clock(stacks: Sequence[Stack]) -> dict[_Chain, Counter[_Frames]
     return ways
 
 
+def _middles(stacks: Sequence[Stack]) -> dict[_Chain, _Frames]:
+    """The frames down to the innermost Python frame, by chain of Python frames, where all whole stacks agree on them."""
+    found: defaultdict[_Chain, set[_Frames]] = defaultdict(set)
+    for stack in stacks:
+        if not _is_truncated(stack):
+            python = [at for at, frame in enumerate(stack.frames) if not frame.native]
+            found[_chain(stack.frames)].add(_without_lines(stack.frames[: python[-1] + 1] if python else ()))
+    return {chain: frames for chain, (frames, *others) in found.items() if not others}
+
+
 def _as_far_as(frames: _Frames, callers: Collection[str]) -> _Frames:
     """Frames down to the innermost of ``callers``, without lines; none if a Python frame follows it."""
     for end in range(len(frames), 0, -1):
@@ -91,7 +102,9 @@ def _as_far_as(frames: _Frames, callers: Collection[str]) -> _Frames:
     return ()
 
 
-def _completed(group: Iterable[Stack], ways: Mapping[_Chain, Counter[_Frames]]) -> Iterator[Stack]:
+def _completed(
+    group: Iterable[Stack], ways: Mapping[_Chain, Counter[_Frames]], middles: Mapping[_Chain, _Frames]
+) -> Iterator[Stack]:
     truncated: Counter[_Frames] = Counter()
     for stack in group:
         if _is_truncated(stack):
@@ -99,13 +112,11 @@ def _completed(group: Iterable[Stack], ways: Mapping[_Chain, Counter[_Frames]]) 
         else:
             yield stack
     for frames, count in truncated.items():
-        python = [frame for frame in frames if not frame.native]
-        known = ways.get(_chain(frames), Counter())
-        for way, part in _divided(count, known):
+        python = tuple(frame for frame in frames if not frame.native)
+        unknown = (*middles.get(_chain(frames), python), UNKNOWN_CALLER)
+        for way, part in _divided(count, ways.get(_chain(frames), Counter({unknown: 1}))):
             lines = iter(python)
             yield Stack(tuple(frame if frame.native else next(lines) for frame in way), part)
-        if not known:
-            yield Stack((*python, UNKNOWN_CALLER), count)
 
 
 def _chain(frames: _Frames) -> _Chain:
