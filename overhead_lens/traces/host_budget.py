@@ -57,7 +57,7 @@ _GAPS = (
     (Attribution("unattributed"), OUTSIDE),
 )
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
-_IDLES = passing(range(len(_GAPS)), (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP).__contains__)
+_HAS_NO_WORK = passing(range(len(_GAPS)), (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP).__contains__)
 _MOST_FRAMES = 5
 _EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
 _Sums: TypeAlias = dict[tuple[int, int], int]
@@ -176,7 +176,7 @@ def thread_pieces(
         np.where(owned, owner, -1),
         attribution,
         name,
-        ~owned & _IDLES[gap],
+        ~owned & _HAS_NO_WORK[gap],
         attributions,
         [*host.names, *(name for _, name in _GAPS)],
     )

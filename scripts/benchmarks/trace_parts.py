@@ -164,6 +164,7 @@ def whole_rows(trace: Path, repeat: int, hta: Path | None, name: str = "") -> li
     reason = ""
     for _ in range(repeat):
         done = _timed(sys.executable, "-m", "overhead_lens", "analyze", trace.absolute())
+        done.check_returncode()
         ours.append(json.loads(done.stdout))
         if hta is not None and not reason:
             done = _timed(hta, "-c", _HTA, trace.absolute())
@@ -176,7 +177,7 @@ def whole_rows(trace: Path, repeat: int, hta: Path | None, name: str = "") -> li
 
 
 def _timed(*words: object) -> Done:
-    """A program that was run, whose output is its figures."""
+    """Run a program; the output is its ``_Timed`` as JSON, the exit code its own."""
     return run([sys.executable, "-c", _TIMED, _LIMIT_S, *words], ROOT)
 
 
