@@ -36,7 +36,7 @@ def advise(
     options: CallOptions,
     quick: given.Quick = False,
     remedies: Annotated[
-        Path | None, option(EFFORT, "A Python file with your own remedies.", metavar="FILE", exists=True)
+        Path | None, option(EFFORT, "A Python file with your own remedies.", "--remedies", metavar="FILE", exists=True)
     ] = None,
     output: Annotated[Path | None, given.directory_option("advice")] = None,
     rules: given.Rules = None,

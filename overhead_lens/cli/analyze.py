@@ -26,6 +26,7 @@ BatchSizes = Annotated[
     option(
         ANALYSIS,
         "Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the traces.",
+        "--batch-sizes",
         metavar="N,N,...",
     ),
 ]
@@ -34,6 +35,7 @@ TokensPerStep = Annotated[
     option(
         ANALYSIS,
         "Tokens generated per sequence and step; adds kernels per token.",
+        "--tokens-per-step",
         metavar="N",
         callback=between(1, 1_000_000_000),
     ),
@@ -58,7 +60,12 @@ def analyze(
     ],
     query: Annotated[
         str | None,
-        option(ANALYSIS, "Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...", metavar="SQL"),
+        option(
+            ANALYSIS,
+            "Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...",
+            "--query",
+            metavar="SQL",
+        ),
     ] = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show what changed from the first trace to the second.", hidden=True)
@@ -68,7 +75,12 @@ def analyze(
     critical_path: CriticalPath = False,
     dask: Annotated[
         str | None,
-        option(ANALYSIS, "Distribute many traces: 'local', or the address of a Dask scheduler.", metavar="SCHEDULER"),
+        option(
+            ANALYSIS,
+            "Distribute many traces: 'local', or the address of a Dask scheduler.",
+            "--dask",
+            metavar="SCHEDULER",
+        ),
     ] = None,
     rules: Rules = None,
     whole: Annotated[bool, option(OUTPUT, "Print every part; --json and --html always contain all.", "--all")] = False,
@@ -78,7 +90,8 @@ def analyze(
         file_option("--pftrace", what="Also write the trace with annotations for the Perfetto UI (one trace only)."),
     ] = None,
     parquet: Annotated[
-        Path | None, option(OUTPUT, "Also write the results as Parquet tables to a new directory.", metavar="DIR")
+        Path | None,
+        option(OUTPUT, "Also write the results as Parquet tables to a new directory.", "--parquet", metavar="DIR"),
     ] = None,
     json_: Annotated[bool, json_option("analysis")] = False,
     force: Force = False,

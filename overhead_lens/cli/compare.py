@@ -57,6 +57,7 @@ def compare(
         option(
             EFFORT,
             "Fresh processes per side.",
+            "--rounds",
             metavar="N",
             callback=given.between(3, 10_000),
             show_default="12, or 8 that compile six times each",

