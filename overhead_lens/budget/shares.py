@@ -7,8 +7,9 @@ of one process resemble each other: blocks of them, in the order of time, show b
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -125,6 +126,37 @@ def with_page_faults(shares: Shares, fault_share: float) -> Shares:
     per_process[:, allocation] += fault_share * per_process[:, kernel]
     per_process[:, kernel] *= 1 - fault_share
     return replace(shares, attributions={**attributions, PAGE_FAULT: faults}, frames=frames, per_process=per_process)
+
+
+def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: float) -> Shares:
+    """The shares with ``share`` of the time where ``is_chosen``; what is chosen, and all else, divides as before."""
+    before = sum(each for attribution, each in shares.attributions.items() if is_chosen(attribution)) / shares.weight
+    if not 0.0 < before < 1.0:
+        return shares
+    inside, outside = share / before, (1.0 - share) / (1.0 - before)
+    attributions = {
+        attribution: weight * (inside if is_chosen(attribution) else outside)
+        for attribution, weight in shares.attributions.items()
+    }
+    factors = np.array([_factor(name, shares, attributions) for name in HOST_CATEGORIES])
+    replicates, per_process = shares.replicates * factors, shares.per_process * factors
+    frames = {
+        category: {frame: weight * float(factors[HOST_CATEGORIES.index(category)]) for frame, weight in weights.items()}
+        for category, weights in shares.frames.items()
+    }
+    return replace(
+        shares,
+        attributions=attributions,
+        frames=frames,
+        replicates=replicates / replicates.sum(axis=1, keepdims=True),
+        per_process=per_process / per_process.sum(axis=1, keepdims=True),
+    )
+
+
+def _factor(category: str, shares: Shares, attributions: Mapping[Attribution, float]) -> float:
+    before = shares.share(category) * shares.weight
+    after = math.fsum(weight for attribution, weight in attributions.items() if attribution.category == category)
+    return after / before if before else 1.0
 
 
 def shares_of_time(

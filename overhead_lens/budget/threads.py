@@ -9,10 +9,11 @@ duration: a thread that worked all through its tenth of the time was busy for a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from overhead_lens.budget.asleep import Slept, bounded, slept
 from overhead_lens.budget.host import host_categories
 from overhead_lens.budget.shares import shares_of_blocks
 from overhead_lens.errors import require
@@ -30,6 +31,7 @@ MAIN = "MainThread"
 _MOST_BLOCKS = 20
 # Less time in parallel regions needs no word about how it divides.
 _PARALLEL_SHARE = 0.02
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class ThreadBudget:
         wall_ns: How long it was watched.
         busy_share: Share of that time in which it was there and did not wait.
         seen_share: Share of the looks that found it; below 1 it had not begun, or was over, for the rest.
+        slept: What its stacks and its CPU clock say of its sleep while it was there; None where that is not known.
         host: Every category in the taxonomy's order, zeros included.
     """
 
@@ -52,6 +55,7 @@ class ThreadBudget:
     seen_share: float
     samples: int
     host: tuple[HostCategory, ...]
+    slept: Slept | None = None
 
     def __post_init__(self) -> None:
         names = tuple(category.category for category in self.host)
@@ -66,7 +70,7 @@ class ThreadBudget:
 
 
 def thread_budgets(
-    threads: Sequence[SampledThread], pid: int, wall_ns: int, classifier: Classifier
+    threads: Sequence[SampledThread], pid: int, wall_ns: int, classifier: Classifier, running: Mapping[int, float]
 ) -> tuple[ThreadBudget, ...]:
     """Budgets of the threads: the main thread of process ``pid`` first, then the busiest.
 
@@ -74,6 +78,7 @@ def thread_budgets(
         threads: At least one, each with at least one stack.
         pid: The watched process; other processes are its children.
         wall_ns: How long they were watched.
+        running: Share of that time that threads of process ``pid`` were on a core, by their CPU clocks.
     """
     pieces = iter(completed([block for thread in threads for block in in_blocks(thread.blocks)]))
     stacks = [[next(pieces) for _ in in_blocks(thread.blocks)] for thread in threads]
@@ -82,7 +87,14 @@ def thread_budgets(
     for thread in threads:
         looks[thread.process] = max(looks[thread.process], thread.samples)
     budgets = [
-        _budget(thread, blocks, wall_ns, thread.samples / looks[thread.process], fitted)
+        _budget(
+            thread,
+            blocks,
+            wall_ns,
+            thread.samples / looks[thread.process],
+            fitted,
+            running.get(thread.thread) if thread.process == pid else None,
+        )
         for thread, blocks in zip(threads, stacks, strict=True)
     ]
     return tuple(sorted(budgets, key=lambda budget: (not is_main(budget, pid), -budget.busy_share)))
@@ -101,9 +113,16 @@ def is_main(thread: SampledThread | ThreadBudget, pid: int) -> bool:
 
 
 def _budget(
-    thread: SampledThread, blocks: Sequence[Sequence[Stack]], wall_ns: int, seen_share: float, classifier: Classifier
+    thread: SampledThread,
+    blocks: Sequence[Sequence[Stack]],
+    wall_ns: int,
+    seen_share: float,
+    classifier: Classifier,
+    running_share: float | None,
 ) -> ThreadBudget:
     shares = shares_of_blocks(blocks, classifier)
+    found = None if running_share is None else slept(shares, 1.0 - running_share / seen_share)
+    shares = shares if found is None else bounded(shares, found)
     return ThreadBudget(
         name=thread.name,
         thread=thread.thread,
@@ -113,7 +132,26 @@ def _budget(
         seen_share=seen_share,
         samples=thread.samples,
         host=host_categories(wall_ns, shares, shares.replicates * wall_ns),
+        slept=found,
     )
+
+
+def sleep_warnings(slept_by: Mapping[str, Slept | None]) -> Iterator[str]:
+    """The warning that stacks show threads asleep for longer than their CPU clocks allow.
+
+    Args:
+        slept_by: What is known of each, by what it is called.
+    """
+    said = [(name, found) for name, found in slept_by.items() if found is not None and found.disagree]
+    if said:
+        each = [
+            f"{name} {found.by_stacks:.0%}, of which its CPU clock leaves {found.at_most:.0%}" for name, found in said
+        ]
+        more = f" and {len(each) - _MOST_NAMES} more" if len(each) > _MOST_NAMES else ""
+        yield (
+            f"stacks show threads waiting too often ({'; '.join(each[:_MOST_NAMES])}{more}): one is stopped after the other, and"
+            " those that take turns wait meanwhile; the clock decides"
+        )
 
 
 def placement_warnings(unplaced: str, host: Sequence[HostCategory]) -> Iterator[str]:

@@ -9,6 +9,9 @@ is sampled there (docs/methodology/sampling.md). Three things together prevent i
 - where other threads compute, the sampled one does not preempt the sampler when it is let go (sched(7), ``SCHED_BATCH``): its
   team would still be stopped.
 
+Threads that take turns, as one that waits for the backward pass of another, must not be placed (``thread_clocks.py``): a sampler
+on the core of a thread comes to run when that thread waits, and would find it waiting too often.
+
 A guard in a process of its own puts everything back even if this program is killed.
 """
 
@@ -19,15 +22,12 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from overhead_lens.machine.cores import last_core
 from overhead_lens.machine.guard import Placed, descendants, forget_batch, let_go, put_back, threads_of
-from overhead_lens.machine.other_process import thread_cpu_ns
+from overhead_lens.machine.thread_clocks import Clocks
 
 # Of the sampled thread, and of the others.
 _FEWEST_CORES = 2
@@ -49,7 +49,7 @@ class Placement:
         self._placed: Placed | None = None
         self._known: set[int] = set()
         self._own: set[int] = set()
-        self._clocks = _Clocks.of(pid)
+        self._clocks = Clocks.of(pid)
         self._guard: subprocess.Popen[bytes] | None = None
         self.reason = ""
 
@@ -109,7 +109,7 @@ class Placement:
             if placed["batch"]:
                 with contextlib.suppress(OSError):
                     forget_batch(thread)
-        before, self._clocks = self._clocks, _Clocks.of(self._pid)
+        before, self._clocks = self._clocks, Clocks.of(self._pid)
         if placed["batch"] and self._clocks.others_share(before, self._thread) > _TEAM_SHARE:
             _batch(self._thread)
         for child in descendants(self._pid):
@@ -156,25 +156,6 @@ class Placement:
                 )
             assert self._guard.stdin is not None
             self._guard.stdin.write(json.dumps(self._placed).encode() + b"\n")
-
-
-@dataclass(frozen=True, slots=True)
-class _Clocks:
-    """The wall clock and the CPU clock of each thread of a process, ns."""
-
-    wall_ns: int
-    cpu_ns: Mapping[int, int]
-
-    @classmethod
-    def of(cls, pid: int) -> _Clocks:
-        return cls(time.monotonic_ns(), thread_cpu_ns(pid))
-
-    def others_share(self, before: _Clocks, thread: int) -> float:
-        """Number of cores that all threads except ``thread`` used since; one if unknown."""
-        if not self.cpu_ns:
-            return 1.0
-        spent_ns = sum(ns - before.cpu_ns.get(each, 0) for each, ns in self.cpu_ns.items() if each != thread)
-        return spent_ns / max(1, self.wall_ns - before.wall_ns)
 
 
 def _move(thread: int, cores: set[int]) -> None:

@@ -49,13 +49,14 @@ class Word(IntEnum):
 
 
 class Phase(IntEnum):
-    """The instrument that was active during a step."""
+    """The instrument that was active during a step; ``AFTERWARDS`` what recorded devices is still there and slows launches."""
 
     WARM_UP = 0
     BARE = 1
     ATTACHING = 2
     SAMPLED = 3
     TRACED = 4
+    AFTERWARDS = 5
 
 
 class StepRecord(NamedTuple):

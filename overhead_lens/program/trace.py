@@ -43,6 +43,11 @@ class StepTrace:
         self.reason = ""
         self.sees_device = False
 
+    def would_see_device(self) -> bool:
+        """Whether the program uses a device that the profiler records."""
+        torch = sys.modules.get("torch")
+        return torch is not None and next(_device_activities(torch), None) is not None
+
     def begin(self, step_ns: float) -> bool:
         """Start recording, unless torch is not there, the program profiles itself, or its steps are too long."""
         torch = sys.modules.get("torch")
@@ -132,13 +137,13 @@ class StepTrace:
 
 
 def _device_activities(torch: Any) -> Iterator[Any]:
-    """The profiler's activities of the devices that torch can use; AMD's are ``cuda`` as well.
+    """The profiler's activities of the devices that the program uses; AMD's are ``cuda`` as well.
 
     A profiler that was built without a device's activity fails within operators if that is requested.
     """
     for activity in torch.profiler.supported_activities():
         device = getattr(torch, activity.name.lower(), None) if activity.name in _DEVICES else None
-        if device is not None and device.is_available():
+        if device is not None and device.is_initialized():
             yield activity
 
 

@@ -46,7 +46,8 @@ _LONG_SCOUTING_NS = 3_000_000_000
 # Turns of the instruments double in length, so that a short program has some of each.
 _FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000, 24_000_000_000
 _BARE_SHARE, _BARE_STEPS = 0.25, 3
-_TRACED_AFTER = 2
+# In turns. What recorded a device stays in the process and slows each launch: nothing is measured afterwards.
+_TRACED_AFTER, _DEVICES_TRACED_AFTER = 2, 4
 _REGIONS_NS = 1_000_000_000
 # Recorded entries of a region: enough for a mean.
 _MOST_ENTRIES = 50
@@ -271,20 +272,23 @@ class StepWatcher:
         self._phase = Phase.WARM_UP
         yield from self._warm_up()
         self._note(settled_ns=_clock())
+        traced_after = _DEVICES_TRACED_AFTER if self._trace.would_see_device() else _TRACED_AFTER
         sampled_ns, length_ns, turn = 0, _FIRST_SAMPLED_NS, 0
         while sampled_ns < _SAMPLED_NS and not self._area.read(Word.REFUSED):
             yield from self._sampled(length_ns)
             yield from self._bare(round(_BARE_SHARE * length_ns))
             sampled_ns, turn = sampled_ns + length_ns, turn + 1
             length_ns = min(2 * length_ns, _LONGEST_SAMPLED_NS)
-            if turn == _TRACED_AFTER:
+            if turn == traced_after:
                 yield from self._traced()
+                if self._trace.sees_device:
+                    break
                 yield from self._bare(_FIRST_SAMPLED_NS)
         self._area.write(Word.ENOUGH, 1)
-        if turn < _TRACED_AFTER:
+        if turn < traced_after:
             yield from self._bare(_FIRST_SAMPLED_NS)
             yield from self._traced()
-        self._phase = Phase.BARE
+        self._phase = Phase.AFTERWARDS if self._trace.sees_device else Phase.BARE
         while True:
             yield _clock() + _REGIONS_NS
             self._write_regions()

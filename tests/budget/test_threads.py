@@ -19,7 +19,7 @@ def thread(tid: int, name: str, *stacks: tuple[str, int], process: int = 10) -> 
 
 
 def budgets(*threads: SampledThread) -> tuple[ThreadBudget, ...]:
-    return thread_budgets(threads, 10, WALL_NS, CLASSIFIER)
+    return thread_budgets(threads, 10, WALL_NS, CLASSIFIER, {})
 
 
 def test_each_thread_sums_to_the_whole_time() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.machine import guard, placement
+from overhead_lens.machine import guard, placement, thread_clocks
 from overhead_lens.machine.guard import Placed, descendants, let_go, threads_of
 from overhead_lens.machine.other_process import thread_states
 from overhead_lens.machine.placement import Placement
@@ -365,9 +365,9 @@ def four_cores(monkeypatch: pytest.MonkeyPatch, last: int | None, clocks_ns: lis
         monkeypatch.setattr(module, "threads_of", lambda pid: processes.get(pid, []))
         monkeypatch.setattr(module, "descendants", lambda pid: iter(()))
     monkeypatch.setattr(placement, "last_core", lambda thread: last)
-    monkeypatch.setattr(placement, "thread_cpu_ns", lambda pid: clocks_ns.pop(0))
+    monkeypatch.setattr(thread_clocks, "thread_cpu_ns", lambda pid: clocks_ns.pop(0))
     clock = SimpleNamespace(monotonic_ns=iter(range(0, 100 * S, S)).__next__)
-    monkeypatch.setattr(placement, "time", clock)
+    monkeypatch.setattr(thread_clocks, "time", clock)
     monkeypatch.setattr(Placement, "_tell_guard", lambda self: None)
     return machine
 

@@ -36,7 +36,7 @@ with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as
 print('over', any(event.name == 'aten::add' for event in own.events()))
 """
 # A device that torch says it has, and that torch.profiler was not built for, as here.
-FOREIGN = f"torch.cuda.is_available = lambda: True\n{ENDS}"
+FOREIGN = f"torch.cuda.is_available = torch.cuda.is_initialized = lambda: True\n{ENDS}"
 # Asked for the device, torch.profiler waits for it at the end, which fails here.
 FAILING = f"torch.profiler.supported_activities = lambda: [torch.profiler.ProfilerActivity.CUDA]\n{FOREIGN}"
 
@@ -96,9 +96,9 @@ class Profile:
         pass
 
 
-def torch_with(supported: list[Activity], **is_available: bool) -> Any:
+def torch_with(supported: list[Activity], **is_initialized: bool) -> Any:
     """A torch whose profiler supports these activities, and these of its modules of devices."""
-    devices = {name: SimpleNamespace(is_available=lambda its=its: its) for name, its in is_available.items()}
+    devices = {name: SimpleNamespace(is_initialized=lambda its=its: its) for name, its in is_initialized.items()}
     profiler = SimpleNamespace(ProfilerActivity=Activity, supported_activities=lambda: supported, profile=Profile)
     autograd = SimpleNamespace(_profiler_enabled=lambda: False)
     return SimpleNamespace(_C=SimpleNamespace(_autograd=autograd), profiler=profiler, **devices)

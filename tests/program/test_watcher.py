@@ -49,6 +49,9 @@ class DrawnTrace:
     def end(self) -> None:
         assert self.traced == [0, 1, 2]
 
+    def would_see_device(self) -> bool:
+        return self.sees_device
+
 
 class Program:
     """A program under the watcher, and the recorder that answers it."""
@@ -465,6 +468,22 @@ def test_instruments_take_turns(start: Callable[..., Program]) -> None:
     assert program.holds == starts
     assert program.notes()["traced"] == 3
     assert all(row.end_ns - row.begin_ns == 10 * MS for row in program.rows())
+
+
+def test_nothing_is_measured_after_devices_were_recorded(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DrawnTrace, "sees_device", True)
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 2_000, answering(program))
+    sampled_ms = (400, 800, 1600, 3200)
+    turns = [(Phase.SAMPLED, ms // 10) for ms in sampled_ms]
+    *found, traced, rest = program.phases()
+    assert [each for each in found if each[0] == Phase.SAMPLED] == turns
+    assert [count for phase, count in found if phase == Phase.BARE] == [ms // 40 for ms in sampled_ms]
+    assert (traced, rest[0]) == ((Phase.TRACED, 3), Phase.AFTERWARDS)
+    assert program.area.read(Word.ENOUGH) == 1
 
 
 def test_long_steps_have_three_bare_ones_a_turn(start: Callable[..., Program]) -> None:

@@ -238,6 +238,16 @@ def test_a_damaged_device_is_counted_with_other_damage(tmp_path: Path) -> None:
     assert (trace.events["name"].tolist(), trace.issues) == (["op"], {"damaged_event": 2})
 
 
+@pytest.mark.parametrize(("first_us", "left_out"), [(2_000_000, 2), (999_999, 0)])
+def test_events_without_a_time_are_left_out(tmp_path: Path, first_us: int, left_out: int) -> None:
+    untimed = [event("kernel", "kernel", ts=0, dur=0), event("launch", "cuda_runtime", ts=0, dur=0)]
+    others = [event("op", ts=first_us), event("at once", ts=first_us + 1, dur=0)]
+    trace = read_trace(written(tmp_path, document([*untimed, *others])))
+    assert trace.events["name"].tolist() == ["kernel", "launch", "op", "at once"][left_out:]
+    assert trace.issues == ({"untimed_event": 2} if left_out else {})
+    assert trace.origin_ns == (first_us * 1_000 if left_out else 0)
+
+
 def test_other_phases_are_counted(tmp_path: Path, way: str) -> None:
     others = [{"ph": phase, "name": "n", "ts": 1, "pid": 1, "tid": 1} for phase in "isfMBE"]
     trace = read_trace(written(tmp_path, document([*others, {"name": "no phase", "ts": 1}, event()])))

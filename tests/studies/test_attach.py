@@ -321,7 +321,9 @@ def test_a_process_that_knows_nothing_of_it(tmp_path: Path) -> None:
 
 @pytest.mark.measures
 def test_killed_in_the_middle_nothing_of_it_is_left_and_the_process_goes_on(tmp_path: Path) -> None:
-    with running("sleeper") as pid:
+    # Threads that compute at the same time are placed on cores.
+    beside = "threading.Thread(target=lambda: [hashlib.sha256(bytes(10_000_000)) for _ in iter(int, 1)], daemon=True).start()"
+    with running("sleeper", code=f"import hashlib, threading\n{beside}\n{LOOP}") as pid:
         before = places(pid)
         attach(pid, cwd=tmp_path)
         assert places(pid) == before

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.budget.model import CrossCheck, Reading
-from overhead_lens.budget.shares import Shares, shares_of_blocks
+from overhead_lens.budget.shares import Shares, reweighted, shares_of_blocks
 from overhead_lens.captures.files import KINETO
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.py_spy.stacks import parse_stacks
 from overhead_lens.stack import Stack
 from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
-from overhead_lens.studies.run.checks import compared, decided_by_trace, in_operators, operators_of_stacks
+from overhead_lens.studies.run.checks import compared, in_operators, operators_of_stacks
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.rules import Attribution
 from tests.documents import validated
@@ -196,7 +196,7 @@ def test_deciding_gives_the_traces_share_and_keeps_the_sum(counts: dict[str, int
     if not sum(counts.values()):
         return
     before = shares(counts)
-    after = decided_by_trace(before, share)
+    after = reweighted(before, in_operators, share)
     assert sum(after.attributions.values()) == pytest.approx(before.weight)
     frames = sum(sum(weights.values()) for weights in after.frames.values())
     assert frames == pytest.approx(before.weight)
@@ -214,7 +214,7 @@ def test_deciding_gives_the_traces_share_and_keeps_the_sum(counts: dict[str, int
 
 
 def test_the_trace_may_say_that_there_are_none() -> None:
-    after = decided_by_trace(shares({"python": 10, "kernel": 30}), 0.0)
+    after = reweighted(shares({"python": 10, "kernel": 30}), in_operators, 0.0)
     assert [after.share(name) for name in HOST_CATEGORIES if name in ("python", "kernel")] == [1.0, 0.0]
 
 

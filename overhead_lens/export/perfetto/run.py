@@ -48,6 +48,7 @@ _PHASES = {
     Phase.ATTACHING: "the sampler attaches",
     Phase.SAMPLED: "sampled",
     Phase.TRACED: "traced by torch.profiler",
+    Phase.AFTERWARDS: "after tracing (not measured)",
 }
 _COUNTERS = ("user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns")
 

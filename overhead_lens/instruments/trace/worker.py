@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import statistics
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,21 +51,27 @@ def trace(workload: Workload, folder: str, call_ns: float, budget_ns: int) -> di
     Returns:
         The fields of ``evidence.Traced`` but ``reason``.
     """
-    probe = _profile(workload, 1, with_stack=False)
+    _, probe = _profile(workload, 1, with_stack=False)
     # The warm-up may have found calls on several threads too slow, beside that of another process.
     calls = calls_recorded(min(call_ns, _run(workload, 1).wall_ns), probe.events)
     bare = _run(workload, calls)
     fastest: _Recording | None = None
     repeats, started = 0, time.perf_counter_ns()
-    while repeats < _MOST_REPEATS and (repeats < _LEAST_REPEATS or time.perf_counter_ns() - started < budget_ns):
-        recording = _profile(workload, calls, with_stack=False)
-        fastest = min(fastest or recording, recording, key=lambda recorded: recorded.run)
-        bare = min(bare, _run(workload, calls))
-        repeats += 1
+    with _compressed(Path(folder, KINETO)) as plain:
+        while repeats < _MOST_REPEATS and (repeats < _LEAST_REPEATS or time.perf_counter_ns() - started < budget_ns):
+            profile, recording = _profile(workload, calls, with_stack=False)
+            if fastest is None or recording.run < fastest.run:
+                fastest = recording
+                # Now: the next recording takes the buffers that hold the times of device events (torch 2.11, CUPTI 13).
+                profile.export_chrome_trace(str(plain))
+            bare = min(bare, _run(workload, calls))
+            repeats += 1
     assert fastest is not None
-    _export(fastest.profile, Path(folder, KINETO))
-    stack_calls = _calls_within(_STACK_BYTES_LIMIT, _profile(workload, 1, with_stack=True).events, _MOST_STACK_CALLS)
-    _export(_profile(workload, stack_calls, with_stack=True).profile, Path(folder, KINETO_STACK))
+    _, probe = _profile(workload, 1, with_stack=True)
+    stack_calls = _calls_within(_STACK_BYTES_LIMIT, probe.events, _MOST_STACK_CALLS)
+    with _compressed(Path(folder, KINETO_STACK)) as plain:
+        profile, _ = _profile(workload, stack_calls, with_stack=True)
+        profile.export_chrome_trace(str(plain))
     return {
         "calls": calls,
         "traced_wall_ns": fastest.run.wall_ns,
@@ -95,16 +103,14 @@ class _Run(NamedTuple):
     faults: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Recording:
-    """One run under the profiler: its number of events and the profile to export."""
+class _Recording(NamedTuple):
+    """One run under the profiler, and its number of events."""
 
     run: _Run
     events: int
-    profile: Any
 
 
-def _profile(workload: Workload, calls: int, *, with_stack: bool) -> _Recording:
+def _profile(workload: Workload, calls: int, *, with_stack: bool) -> tuple[Any, _Recording]:
     activities = [ProfilerActivity.CPU]
     if workload.on_device and torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
@@ -114,7 +120,7 @@ def _profile(workload: Workload, calls: int, *, with_stack: bool) -> _Recording:
         torch.profiler.record_function(LOOP_NAME),
     ):
         run = _run(workload, calls)
-    return _Recording(run, _event_count(profile), profile)
+    return profile, _Recording(run, _event_count(profile))
 
 
 def _run(workload: Workload, calls: int) -> _Run:
@@ -138,13 +144,14 @@ def _event_count(profile: Any) -> int:
     return len(results.events()) if results is not None else len(profile.events())
 
 
-def _export(profile: Any, target: Path) -> None:
+@contextmanager
+def _compressed(target: Path) -> Iterator[Path]:
+    """A file to write, which is compressed to ``target`` at the end."""
     plain = target.with_name(f".{target.name}.{os.getpid()}.json")
     try:
-        profile.export_chrome_trace(str(plain))
+        yield plain
         with plain.open("rb") as source, gzip.open(target, "wb", compresslevel=6) as compressed:
-            while chunk := source.read(1 << 20):
-                compressed.write(chunk)
+            shutil.copyfileobj(source, compressed, 1 << 20)
     finally:
         plain.unlink(missing_ok=True)
 

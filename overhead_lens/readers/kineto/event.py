@@ -23,6 +23,7 @@ BAD_TIMESTAMP = "bad_timestamp"
 MISSING_DURATION = "missing_duration"
 BAD_DURATION = "bad_duration"
 NEGATIVE_DURATION = "negative_duration"
+UNTIMED = "untimed_event"
 
 BAD_MEMORY = "bad_memory_event"
 BAD_COUNTER = "bad_counter_event"

@@ -17,15 +17,18 @@ from overhead_lens.readers.kineto.event import (
     BEYOND,
     COMPLETE,
     COUNTER,
+    DAMAGED,
     DEVICE_CATEGORIES,
     LABEL,
     MEMORY,
+    UNTIMED,
     integer,
 )
 from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
 from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 
 _INT64_MAX = 2**63 - 1
+_FAR_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Framed:
         work: What device work says of itself.
         earliest_ns: That start as the file has it; 0 without events.
         rows: int64, shape ``(len(events),)``: row of the columns per row of the frame.
-        damaged_count: Device events dropped because their device or stream cannot be read.
+        dropped: Events that are not in the frame though they are complete, by reason.
     """
 
     events: pd.DataFrame
@@ -48,7 +51,7 @@ class Framed:
     earliest_ns: int
     thread_names: Mapping[tuple[str, str], str]
     rows: Ints
-    damaged_count: int
+    dropped: Mapping[str, int]
 
 
 def framed(columns: Columns) -> Framed:
@@ -58,7 +61,8 @@ def framed(columns: Columns) -> Framed:
         UsageError: The events span, or last together, more than int64 nanoseconds.
     """
     complete = np.flatnonzero(columns.kind == COMPLETE)
-    rows = _placed_on_devices(columns, complete)
+    timed = _timed(columns, complete)
+    rows = _placed_on_devices(columns, timed)
     strings, number_of = _distinct(columns.strings)
     all_rows = len(rows) == len(columns.kind)
     names = _thread_names(columns)
@@ -86,7 +90,7 @@ def framed(columns: Columns) -> Framed:
         earliest_ns=earliest_ns,
         thread_names=names,
         rows=rows,
-        damaged_count=len(complete) - len(rows),
+        dropped={UNTIMED: len(complete) - len(timed), DAMAGED: len(timed) - len(rows)},
     )
 
 
@@ -122,6 +126,20 @@ def _categorical(codes: Ints, strings: Sequence[str]) -> Any:
     categories: Any = pd.Index([strings[number] for number in used.tolist()], dtype=object)  # type: ignore[arg-type, unused-ignore]
     made: Any = pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
     return made
+
+
+def _timed(columns: Columns, rows: Ints) -> Ints:
+    """The rows of complete events without those that stand at 0, for 0 ns, long before all others.
+
+    So Kineto writes device events and runtime calls whose times CUPTI does not give (cupti_activity.h: start and end are 0) or took
+    back: those of the profiler's warm-up (torch 2.11), and all of a recording that is exported after the next one began.
+    """
+    start_ns = columns.values["start_ns"][rows]
+    lacks_time = (start_ns == 0) & (columns.values["dur_ns"][rows] == 0)
+    if not lacks_time.any() or lacks_time.all() or int(start_ns[~lacks_time].min()) < _FAR_NS:
+        return rows
+    timed: Ints = rows[~lacks_time]
+    return timed
 
 
 def _placed_on_devices(columns: Columns, rows: Ints) -> Ints:

@@ -18,6 +18,7 @@ The subset that is read:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ import pandas as pd
 
 from overhead_lens.readers.kineto.columns import Contents
 from overhead_lens.readers.kineto.contents import read_contents
-from overhead_lens.readers.kineto.event import DAMAGED
 from overhead_lens.readers.kineto.frame import framed
 from overhead_lens.readers.kineto.model import Trace
 
@@ -56,7 +56,7 @@ def trace_of(contents: Contents) -> Trace:
         UsageError: Its times span more than int64 nanoseconds.
     """
     result = framed(contents.columns)
-    damaged_count = contents.issues.get(DAMAGED, 0) + result.damaged_count
+    issues = Counter(contents.issues) + Counter(result.dropped)
     return Trace(
         path=str(contents.path),
         events=result.events,
@@ -66,7 +66,7 @@ def trace_of(contents: Contents) -> Trace:
         event_count=contents.event_count,
         raw_bytes=contents.raw_bytes,
         origin_ns=result.earliest_ns + _base_ns(contents.metadata),
-        issues={**contents.issues, DAMAGED: damaged_count} if damaged_count else contents.issues,
+        issues=dict(issues),
         thread_names=result.thread_names,
         metadata=contents.metadata,
         arguments=contents.arguments(result.rows),

@@ -244,7 +244,7 @@ def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
     yield Section("Devices in regions: busy + idle = each time", [Table(columns, rows, brief=_BRIEF_THREADS)])
     how = (
         f"{found.steps} traced steps took {found.step_ratio:.2f} times as long as bare ones: busy time is that of the traced"
-        " steps, idle time the rest of a bare step."
+        " steps, idle time the rest of a bare step. Later steps are not measured: what recorded the devices slows launches."
     )
     yield Section("How the devices were recorded", [Notes([how, *issue_lines(found.analysis)], tone="dim")])
     analysis = found.analysis

@@ -67,6 +67,10 @@ _EXPLAINED = {
     "missing_duration": "{n} complete events had no duration and were taken as 0 ns long",
     "bad_duration": "{n} events had a duration that is not a number and count as 0 ns",
     "bad_timestamp": "{n} events had no readable timestamp and were left out",
+    "untimed_event": (
+        "{n} events have no time and were left out: they are of the profiler's warm-up, or the trace was exported after the next "
+        "recording had begun"
+    ),
     "damaged_event": "{n} entries of the file are damaged and were left out",
     "missing_phase": "{n} entries name no phase and were left out",
     "begin_end_event": "{n} begin and end events (ph B, E) were left out: only complete events are read",

@@ -143,6 +143,7 @@ def meta_of(request: AttachRequest, watched: Watched, started: datetime, untrace
         before=list(watched.before),
         during=list(watched.during),
         unplaced=watched.unplaced,
+        running=sorted(watched.running.items()),
         sees=SEES,
         warnings=[*watched.notes, *untraced],
         version=__version__,

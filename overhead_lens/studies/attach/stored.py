@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
+import msgspec
+
 from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import STACKS
 from overhead_lens.captures.model import Recorded
@@ -23,6 +25,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
         samples, errors: Stacks taken, and stacks that could not be read.
         before, during: Its CPU clock before it was watched, and meanwhile.
         unplaced: Why its threads were not placed while it was watched; empty if they were or need not be.
+        running: Threads, and the share of the watch that each was on a core, by its CPU clock.
         sees: What the sampler sees and does not see, a sentence.
     """
 
@@ -38,6 +41,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
     before: list[Reading]
     during: list[Reading]
     unplaced: str = ""
+    running: list[tuple[int, float]] = msgspec.field(default_factory=list)
     sees: str
     warnings: list[str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
@@ -23,6 +23,7 @@ from overhead_lens.machine.other_process import (
 )
 from overhead_lens.machine.placement import Placement
 from overhead_lens.machine.request import Listener
+from overhead_lens.machine.thread_clocks import ThreadClocks
 from overhead_lens.samplers.py_spy import python_threads, start_py_spy
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
 from overhead_lens.studies.attach.slowdown import Reading
@@ -41,6 +42,7 @@ class Watched:
         thread: The busiest one that runs Python, on whose core it was sampled.
         alive: Threads that were there at the end.
         unplaced: Why its threads were not placed; empty if they were or need not be.
+        running: Share of the watch that each thread was on a core, by its CPU clock.
     """
 
     process: OtherProcess
@@ -53,6 +55,7 @@ class Watched:
     during: tuple[Reading, ...]
     unplaced: str
     notes: tuple[str, ...]
+    running: Mapping[int, float]
 
 
 def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener, *, load: bool = True) -> Watched:
@@ -68,6 +71,7 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
     """
     listener.step(f"looking at process {watched.pid}")
     process = examine(watched.pid)
+    clocks = ThreadClocks(watched.pid)
     with _busiest(watched.pid) as busiest:
         before = _load_before(watched.pid) if load else ()
         time.sleep(0 if load else _PIECE_S)
@@ -75,14 +79,17 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
     with _explained(process), start_py_spy(watched) as running, Placement(watched.pid) as placement:
         during = _reading(watched.pid)
         running.wait_until_begun()
-        placement.place(busiest.thread, running.pid)
+        if not clocks.end():
+            placement.place(busiest.thread, running.pid)
         listener.step(f"watching process {watched.pid} for {seconds:g} s")
+        clocks = ThreadClocks(watched.pid)
         begun_ns = time.monotonic_ns()
         left_s = seconds
         while left_s > 0 and not running.over and not interrupted.wait(min(_LOOK_S, left_s)):
             placement.follow()
             left_s = seconds - (time.monotonic_ns() - begun_ns) / NS_PER_S
         duration_ns = time.monotonic_ns() - begun_ns
+        clocks.end()
         alive = frozenset(threads_of(watched.pid))
         during += _reading(watched.pid)
         running.stop()
@@ -90,7 +97,9 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         unplaced = placement.reason
     notes = tuple(_notes(watched, duration_ns, seconds))
     rate_hz = watched.rate_hz
-    return Watched(process, run, rate_hz, duration_ns, busiest.thread, alive, before, during, unplaced, notes)
+    return Watched(
+        process, run, rate_hz, duration_ns, busiest.thread, alive, before, during, unplaced, notes, clocks.running
+    )
 
 
 def limit_s(seconds: float) -> int:

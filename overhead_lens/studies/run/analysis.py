@@ -15,11 +15,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from overhead_lens.budget.asleep import Slept, bounded, slept
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.page_faults import page_fault_time
-from overhead_lens.budget.shares import Shares, shares_of_blocks, shares_of_stacks, with_page_faults
-from overhead_lens.budget.threads import ThreadBudget, in_blocks, is_main, placement_warnings, thread_budgets
+from overhead_lens.budget.shares import Shares, reweighted, shares_of_blocks, shares_of_stacks, with_page_faults
+from overhead_lens.budget.threads import (
+    ThreadBudget,
+    in_blocks,
+    is_main,
+    placement_warnings,
+    sleep_warnings,
+    thread_budgets,
+)
 from overhead_lens.errors import require
 from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.program.area import Phase
@@ -35,8 +43,8 @@ from overhead_lens.studies.run import warnings
 from overhead_lens.studies.run.checks import (
     RecordedSteps,
     compared,
-    decided_by_trace,
     hides_from_trace,
+    in_operators,
     nearest,
     operators_of_stacks,
     operators_of_trace,
@@ -206,10 +214,11 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         step = _covering(step, run.steps)
     recorded = read_steps(run.path, run.steps)
     traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
-    host, checks = _host(step, wall, blocks, counted, traced, fitted)
+    host, checks, asleep = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), fitted)
     regions = _regions(run, [*of_steps, *others], fitted)
     device = None if counted is None else _device(run, recorded, step, regions, classifier)
     samples = sum(stack.count for block in blocks for stack in block)
+    threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running)) if others else ()
     return RunBudget(
         command=tuple(meta.program),
         exit_code=meta.exit_code,
@@ -217,7 +226,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         steps=_steps(run, counted),
         wall=step,
         host=host,
-        threads=thread_budgets(others, meta.pid, step.ns, classifier) if others else (),
+        threads=threads,
         device=device,
         regions=regions,
         slowest=() if counted is None else slowest_steps(counted, meta.compilations, first=meta.before),
@@ -227,6 +236,9 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *warnings.of_steps(counted, ratio, step),
             *warnings.of_devices(device, step),
             *placement_warnings(meta.unplaced, host),
+            *sleep_warnings(
+                {"the steps": asleep} | {thread.name or f"thread {thread.thread}": thread.slept for thread in threads}
+            ),
         ),
         capture=str(run.path),
         phases=phases(run, _set_up(run), has_steps=counted is not None),
@@ -346,7 +358,7 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     """The steps that set the wall: bare ones, or all that were not recorded where these are too few; None without enough.
 
     Returns:
-        ``ns``, begin, end, number, ``is_bare`` (of none if all set the wall), and what each step added to the counters.
+        ``ns``, begin, end, ``apart_ns``, number, ``is_bare`` (of none if all set the wall), what each step added to the counters.
     """
     if steps is None:
         return None
@@ -355,6 +367,8 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     table["number"] = np.arange(len(steps))
     table["begin_ns"], table["end_ns"] = steps["begin_ns"], steps["end_ns"]
     table["ns"] = steps["end_ns"] - steps["begin_ns"]
+    # What the counters count: from the end of one step to that of the next.
+    table["apart_ns"] = steps["end_ns"].diff().fillna(0)
     # A stretch's first step holds what starting or ending an instrument left behind.
     table["is_bare"] = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
     bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED].assign(is_bare=False)
@@ -396,31 +410,48 @@ def _host(
     blocks: Sequence[Sequence[Stack]],
     counted: pd.DataFrame | None,
     traced: Reading | None,
+    off_cores: float | None,
     classifier: Classifier,
-) -> tuple[tuple[HostCategory, ...], tuple[CrossCheck, ...]]:
-    """Every category's time; compilations, which are rare and long, by the clock if the compiler reports them."""
+) -> tuple[tuple[HostCategory, ...], tuple[CrossCheck, ...], Slept | None]:
+    """Every category's time, compilations, which are rare and long, by the clock if the compiler reports them; and the sleep."""
     told = counted is not None and counted["compile_ns"].any()
     if told:
         blocks = [[stack for stack in block if not _compiles(stack, classifier)] for block in blocks]
     if not any(blocks):
-        return _unknown(wall.ns), ()
-    shares = shares_of_blocks(blocks, classifier)
+        return _unknown(wall.ns), (), None
+    by_stacks = shares_of_blocks(blocks, classifier)
+    asleep = None if off_cores is None else slept(by_stacks, off_cores)
+    shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     checks: tuple[CrossCheck, ...] = ()
     if traced is not None and not told:
-        sampled = operators_of_stacks(blocks, wall.ns, classifier)
+        awake = _in_operators(shares) / (_in_operators(by_stacks) or 1.0)
+        sampled = operators_of_stacks(blocks, wall.ns * (awake or 1.0), classifier)
         check = compared(sampled, traced)
         checks = (check,)
         if not check.agree and not hides_from_trace(blocks, classifier):
-            shares = decided_by_trace(shares, nearest(sampled, traced) / wall.ns)
+            shares = reweighted(shares, in_operators, nearest(sampled, traced) / wall.ns)
     if counted is None or not told:
-        return _divided(wall.ns, estimate, shares, counted), checks
+        return _divided(wall.ns, estimate, shares, counted), checks, asleep
     compiling = _estimate(counted, "compile_ns")
     rest = _estimate(counted.assign(ns=counted["ns"] - counted["compile_ns"]), "ns")
     compile_ns = min(round(compiling.value), wall.ns)
     host = _divided(wall.ns - compile_ns, rest, shares, counted)
     compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
     with_compiled = (compiled if category.category == _COMPILE else category for category in host)
-    return tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled), checks
+    return tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled), checks, asleep
+
+
+def _in_operators(shares: Shares) -> float:
+    return sum(weight for attribution, weight in shares.attributions.items() if in_operators(attribution))
+
+
+def _off_cores(run: StoredRun, counted: pd.DataFrame | None) -> float | None:
+    """The share of the bare steps in which their thread was on no core; None if they are too short for its CPU clock."""
+    if counted is None or not str(run.meta.environment.get("system")).startswith("Linux"):
+        return None
+    bare = counted[counted["is_bare"] & (counted["compile_ns"] == 0)]
+    spent_ns = float((bare["user_ns"] + bare["system_ns"]).sum())
+    return 1.0 - spent_ns / float(bare["apart_ns"].sum()) if len(bare) >= _FEWEST_STEPS and spent_ns else None
 
 
 def _compiles(stack: Stack, classifier: Classifier) -> bool:

@@ -8,16 +8,15 @@ and outside of operators; unless operators wait, or other libraries have kernels
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.model import CrossCheck, Reading
-from overhead_lens.budget.shares import Shares, draw_over_blocks
+from overhead_lens.budget.shares import draw_over_blocks
 from overhead_lens.budget.trace import LOOP_EVENT, trace_budget
 from overhead_lens.captures.files import KINETO
 from overhead_lens.instruments.trace.evidence import Traced
@@ -25,7 +24,6 @@ from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.host import HOST_EVENTS
@@ -156,33 +154,3 @@ def compared(samples: Reading, trace: Reading) -> CrossCheck:
 def nearest(samples: Reading, trace: Reading) -> float:
     """The time within the trace's range that is nearest to what stacks say."""
     return min(max(samples.ns, trace.ci95_ns[0]), trace.ci95_ns[1])
-
-
-def decided_by_trace(shares: Shares, share: float) -> Shares:
-    """The shares with ``share`` of the time in operators, divided inside and outside as the stacks say."""
-    before = sum(each for attribution, each in shares.attributions.items() if in_operators(attribution)) / shares.weight
-    if not 0.0 < before < 1.0:
-        return shares
-    inside, outside = share / before, (1.0 - share) / (1.0 - before)
-    attributions = {
-        attribution: weight * (inside if in_operators(attribution) else outside)
-        for attribution, weight in shares.attributions.items()
-    }
-    factors = np.array([_factor(name, shares, attributions) for name in HOST_CATEGORIES])
-    replicates = shares.replicates * factors
-    frames = {
-        category: {frame: weight * float(factors[HOST_CATEGORIES.index(category)]) for frame, weight in weights.items()}
-        for category, weights in shares.frames.items()
-    }
-    return replace(
-        shares,
-        attributions=attributions,
-        frames=frames,
-        replicates=replicates / replicates.sum(axis=1, keepdims=True),
-    )
-
-
-def _factor(category: str, shares: Shares, attributions: dict[Attribution, float]) -> float:
-    before = shares.share(category) * shares.weight
-    after = math.fsum(weight for attribution, weight in attributions.items() if attribution.category == category)
-    return after / before if before else 1.0

@@ -7,7 +7,7 @@ then on the program asks for stacks and for rest in turns (``program/watcher.py`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -16,6 +16,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.guard import descendants, threads_of
 from overhead_lens.machine.other_process import cpu_ns, runs, thread_cpu_ns
 from overhead_lens.machine.placement import Placement
+from overhead_lens.machine.thread_clocks import ThreadClocks
 from overhead_lens.program.area import Area, Word
 from overhead_lens.samplers.py_spy import PySpy, start_py_spy
 from overhead_lens.samplers.sampler import NoStackError, SamplerRun, Watch
@@ -67,7 +68,8 @@ class RunSampler:
         self._pid, self._area, self._folder = pid, area, folder
         self._began_s = 0.0
         self._running: PySpy | None = None
-        self._placement = Placement(pid)
+        self._placement, self._rested = Placement(pid), ThreadClocks(pid)
+        self._has_steps = False
         self._rate_hz, self._children = RATE_HZ, False
         self._alive: frozenset[int] = frozenset()
         self._clocks: list[tuple[int, int]] = []
@@ -86,6 +88,11 @@ class RunSampler:
             self._end()
 
     @property
+    def running(self) -> Mapping[int, float]:
+        """The share of the time that each thread was on a core while the sampler rested."""
+        return self._rested.running
+
+    @property
     def wait_s(self) -> float:
         """Seconds until the next call of ``attend``."""
         is_calm = self._state in (_State.RESTING, _State.OVER) or (
@@ -96,6 +103,9 @@ class RunSampler:
     def attend(self) -> None:
         """Do what the program asks for."""
         area = self._area
+        if not self._has_steps and area.read(Word.FOUND):
+            self._has_steps = True
+            self._rested.begin()
         if self._state is _State.WAITING and area.read(Word.STARTED_NS):
             self._refusing(self._start)
         elif self._running is not None:
@@ -149,7 +159,11 @@ class RunSampler:
             self._restart(self._rate_hz)
         running = self._running
         assert running is not None
-        placed = self._placement.place(self._area.read(Word.THREAD), running.pid)
+        takes_turns = self._rested.end()
+        if self._state is _State.FREE:
+            # What they ran while they warmed up says nothing of later steps.
+            self._rested = ThreadClocks(self._pid)
+        placed = not takes_turns and self._placement.place(self._area.read(Word.THREAD), running.pid)
         self._area.write(Word.PLACED, int(placed))
         self.unplaced = self._placement.reason
         running.resume()
@@ -173,6 +187,7 @@ class RunSampler:
         self._clocks.append(self._read_clocks())
         self._put_back()
         running.pause()
+        self._rested.begin()
         self._state = _State.RESTING
 
     def _put_back(self) -> None:

@@ -24,6 +24,7 @@ _PHASES: dict[Phase, tuple[str, str, Symbol]] = {
     Phase.ATTACHING: ("attaching", "#ccbb44", "x"),
     Phase.SAMPLED: ("sampled", "#228833", "diamond"),
     Phase.TRACED: ("traced", "#aa3377", "square"),
+    Phase.AFTERWARDS: ("afterwards", "#66ccee", "x"),
 }
 
 

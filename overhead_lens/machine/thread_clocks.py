@@ -1,0 +1,66 @@
+"""The CPU clocks of another process's threads."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from overhead_lens.machine.other_process import thread_cpu_ns
+
+# Cores that threads take together while no two of them compute at once; the clocks of running threads are late by a tick.
+_MOST_IN_TURNS = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The wall clock and the CPU clock of each thread of a process, ns."""
+
+    wall_ns: int
+    cpu_ns: Mapping[int, int]
+
+    @classmethod
+    def of(cls, pid: int) -> Clocks:
+        """Read them now; those of threads are missing if they cannot be read."""
+        return cls(time.monotonic_ns(), thread_cpu_ns(pid))
+
+    def since(self, before: Clocks) -> Clocks:
+        """What was added to each."""
+        spent_ns = {thread: ns - before.cpu_ns.get(thread, 0) for thread, ns in self.cpu_ns.items()}
+        return Clocks(self.wall_ns - before.wall_ns, spent_ns)
+
+    def others_share(self, before: Clocks, thread: int) -> float:
+        """Number of cores that all threads except ``thread`` used since; one if unknown."""
+        if not self.cpu_ns:
+            return 1.0
+        since = self.since(before)
+        return sum(ns for each, ns in since.cpu_ns.items() if each != thread) / max(1, since.wall_ns)
+
+
+class ThreadClocks:
+    """What the threads of a process run, in periods that are added up."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._begun: Clocks | None = Clocks.of(pid)
+        self._wall_ns, self._cpu_ns = 0, Counter[int]()
+
+    def begin(self) -> None:
+        """Begin a period; what one that did not end would add is forgotten."""
+        self._begun = Clocks.of(self._pid)
+
+    def end(self) -> bool:
+        """End the period and add it; whether threads took turns in it, no two computing at once, as far as that is known."""
+        if self._begun is None:
+            return False
+        now = Clocks.of(self._pid)
+        since, self._begun = now.since(self._begun), None
+        self._wall_ns += since.wall_ns
+        self._cpu_ns.update(since.cpu_ns)
+        return bool(now.cpu_ns) and sum(since.cpu_ns.values()) <= _MOST_IN_TURNS * since.wall_ns
+
+    @property
+    def running(self) -> dict[int, float]:
+        """The share of the periods that each thread was on a core; of threads whose clock was read."""
+        return {thread: min(1.0, ns / self._wall_ns) for thread, ns in self._cpu_ns.items()} if self._wall_ns else {}
