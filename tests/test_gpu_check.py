@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.results import read_result
+
 ROOT = Path(__file__).parents[1]
 
 STAND_IN = """
@@ -19,23 +21,35 @@ import gzip, json, sys
 from pathlib import Path
 command, *arguments = sys.argv[1:]
 device = {"busy_ns": 188_000, "idle_ns": 618_500, "idle_blame": {"python": 18_500, "launch": 600_000}}
+
+def capture(folder, events):
+    folder.mkdir(parents=True)
+    out = folder.parents[1]
+    environment = {"host": "secret", "cpu": "a CPU", "cores": 7, "torch": "2.99", "python": "3.15", "git_commit": 5 * "0123456789"}
+    if command == "profile":
+        environment["gpu"] = "a GPU"
+    meta = {"environment": environment, "command": f"overhead-lens run {out}/training.py", "started": "2030-01-02T03:04:05"}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    with gzip.open(folder / "kineto.json.gz", "wt") as file:
+        json.dump({"traceName": f"{folder}/kineto.json", "traceEvents": events}, file)
+
 if command == "run":
-    step = {**device, "events": 72.0, "launch_median_ns": 5_000}
+    step = {**device, "launches": 72.0, "launch_median_ns": 5_000}
     document = {"wall": {"ns": 806_500.0}, "device": {"steps": 3, "devices": [step]}}
     Path(arguments[arguments.index("--json-file") + 1]).write_text(json.dumps(document))
     compile(Path(arguments[-1]).read_text(), "training.py", "exec")
+    steps = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{at}", "ts": at, "dur": 1} for at in range(12)]
+    calls = [{"ph": "X", "cat": "cuda_runtime", "name": "launch", "ts": at, "dur": 1, "args": {"correlation": at}} for at in range(12)]
+    # Kernels end long after the steps that launched them.
+    work = [{"ph": "X", "cat": "kernel", "name": "k", "ts": 50, "dur": 1, "args": {"stream": 7, "correlation": at}} for at in range(12)]
+    capture(Path(arguments[arguments.index("--output") + 1]), [{"ph": "M", "name": "process_name"}, *steps, *calls, *work])
     print("of the program")
 elif command == "profile":
     if "reduce-overhead" in arguments:
         sys.exit("overhead-lens: no graphs | here")
-    folder = Path(arguments[arguments.index("--output") + 1])
-    folder.mkdir(parents=True)
-    trace = {"schemaVersion": 1, "host_name": "secret", "traceName": "/home/secret", "traceEvents": [
-        {"ph": "X", "name": "a / b", "ts": 1.5, "args": {"kernel_file": "/tmp/secret/mw/kernel.py", "grid": [1, 2]}}]}
-    with gzip.open(folder / "kineto.json.gz", "wt") as file:
-        json.dump(trace, file)
-    call = {**device, "events_per_call": 36.0, "launch": {"median_ns": 4_000}}
-    print(json.dumps({"wall": {"ns": 806_500.0}, "device": call}))
+    capture(Path(arguments[arguments.index("--output") + 1]), [])
+    call = {**device, "launch": {"per_call": 36.0, "median_ns": 4_000}}
+    print(json.dumps({"wall": {"ns": 806_500.0}, "device": call if "gelu" not in arguments else None}))
 else:
     print("analyzed" if "--json" not in arguments else "{}")
 """
@@ -51,24 +65,39 @@ def test_the_table_and_what_is_kept(tmp_path: Path) -> None:
         env={**os.environ, "OVERHEAD_LENS": str(program), "PYTHON": sys.executable},
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()[2:]]
-    assert len(rows) == 13
-    assert rows[0] == [
-        "training, run", "806.5 µs", "188.0 µs (23%)", "618.5 µs", "launch 600.0 µs", "72", "5.0 µs", "", "",
-    ]  # fmt: skip
-    assert rows[1] == [
-        "split_stack, eager", "806.5 µs", "188.0 µs (23%)", "618.5 µs", "launch 600.0 µs", "36", "4.0 µs",
-        "1,613.0 µs (0.50x)", "188.0 µs (1.00x)",
-    ]  # fmt: skip
-    assert rows[3][:2] == ["split_stack, reduce-overhead", "not measured: overhead-lens: no graphs / here"]
+    *missing, _, _ = [line for line in done.stdout.splitlines() if not line.startswith("| ")] + [""]
+    assert missing == [
+        f"{name}-reduce-overhead: not measured: overhead-lens: no graphs | here"
+        for name in ("split_stack", "combined", "add1", "gelu")
+    ]
+    result = read_result(out / "gpu.json")
+    figures = (806_500, 188_000, 618_500, "launch", 600_000)
+    assert result.rows == (
+        ("training", "run", *figures, 72.0, 5_000, None, None),
+        ("split_stack", "eager", *figures, 36.0, 4_000, 1_613_000, 188_000),
+        ("split_stack", "compiled", *figures, 36.0, 4_000, 645_200, None),
+        ("combined", "eager", *figures, 36.0, 4_000, 198_000, 66_000),
+        ("combined", "compiled", *figures, 36.0, 4_000, 156_602, 26_000),
+        ("add1", "eager", *figures, 36.0, 4_000, None, None),
+        ("add1", "compiled", *figures, 36.0, 4_000, None, None),
+        ("gelu", "eager", 806_500, *(6 * [None]), None, None),
+        ("gelu", "compiled", 806_500, *(6 * [None]), None, None),
+    )
+    assert (result.machine, result.torch, result.python) == ("a GPU, a CPU, 7 cores", "2.99", "3.15")
+    assert (result.measured_on, result.revision) == ("2030-01-02", "0123456")
     assert (out / "table.md").read_text() == done.stdout
-    with gzip.open(out / "reference" / "gelu-compiled.json.gz") as file:
-        assert json.load(file) == {
-            "schemaVersion": 1,
-            "traceEvents": [
-                {"ph": "X", "name": "a / b", "ts": 1.5, "args": {"kernel_file": "kernel.py", "grid": [1, 2]}}
-            ],
-        }
+    assert sorted(path.name for path in (out / "reference").iterdir()) == ["gpu-call", "gpu-run"]
+    meta = json.loads((out / "reference" / "gpu-run" / "meta.json").read_text())
+    assert (meta["environment"]["host"], meta["command"]) == ("reference", "overhead-lens run training.py")
+    trace = json.loads(gzip.decompress((out / "reference" / "gpu-run" / "kineto.json.gz").read_bytes()))
+    assert trace["traceName"] == "kineto.json"
+    kept = [(event["name"], event.get("args", {}).get("correlation")) for event in trace["traceEvents"]]
+    assert kept == [
+        ("process_name", None),
+        *((f"ProfilerStep#{at}", None) for at in range(10)),
+        *(("launch", at) for at in range(10)),
+        *(("k", at) for at in range(10)),
+    ]
     assert (out / "analyses" / "add1-eager.txt").read_text() == "analyzed\n"
 
 

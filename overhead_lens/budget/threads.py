@@ -9,7 +9,7 @@ duration: a thread that worked all through its tenth of the time was busy for a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -67,6 +67,11 @@ class ThreadBudget:
     def category(self, name: str) -> HostCategory:
         """The host category called ``name``."""
         return self.host[HOST_CATEGORIES.index(name)]
+
+    @property
+    def called(self) -> str:
+        """Its name, or its number."""
+        return self.name or f"thread {self.thread}"
 
 
 def thread_budgets(
@@ -136,13 +141,13 @@ def _budget(
     )
 
 
-def sleep_warnings(slept_by: Mapping[str, Slept | None]) -> Iterator[str]:
+def sleep_warnings(threads: Iterable[tuple[str, Slept | None]]) -> Iterator[str]:
     """The warning that stacks show threads asleep for longer than their CPU clocks allow.
 
     Args:
-        slept_by: What is known of each, by what it is called.
+        threads: What each is called, and what is known of its sleep.
     """
-    said = [(name, found) for name, found in slept_by.items() if found is not None and found.disagree]
+    said = [(name, found) for name, found in threads if found is not None and found.disagree]
     if said:
         each = [
             f"{name} {found.by_stacks:.0%}, of which its CPU clock leaves {found.at_most:.0%}" for name, found in said

@@ -11,6 +11,8 @@ from overhead_lens.machine.other_process import thread_cpu_ns
 
 # Cores that threads take together while no two of them compute at once; the clocks of running threads are late by a tick.
 _MOST_IN_TURNS = 1.05
+# What all but the busiest thread take at least if there are turns.
+_LEAST_OF_OTHERS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,15 @@ class ThreadClocks:
         self._begun = Clocks.of(self._pid)
 
     def end(self) -> bool:
-        """End the period and add it; whether threads took turns in it, no two computing at once, as far as that is known."""
+        """End the period and add it; whether several threads took turns in it, no two of them computing at once."""
         if self._begun is None:
             return False
-        now = Clocks.of(self._pid)
-        since, self._begun = now.since(self._begun), None
+        since, self._begun = Clocks.of(self._pid).since(self._begun), None
         self._wall_ns += since.wall_ns
         self._cpu_ns.update(since.cpu_ns)
-        return bool(now.cpu_ns) and sum(since.cpu_ns.values()) <= _MOST_IN_TURNS * since.wall_ns
+        together_ns = sum(since.cpu_ns.values())
+        others_ns = together_ns - max(since.cpu_ns.values(), default=0)
+        return together_ns <= _MOST_IN_TURNS * since.wall_ns and others_ns > _LEAST_OF_OTHERS * since.wall_ns
 
     @property
     def running(self) -> dict[int, float]:

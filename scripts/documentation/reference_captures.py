@@ -61,7 +61,7 @@ _STARTS_S = 15.0
 
 # Pictures are drawn again from the rest; logs say what the machine printed, and a run's trace is large.
 _LEFT_OUT = (".pftrace", ".log")
-_LEFT_OUT_OF = {"run": ("kineto.json.gz", "report.txt")}
+_LEFT_OUT_OF = {"run": ("kineto.json.gz", "report.txt"), "gpu-run": ("report.txt",)}
 
 
 def main() -> None:
@@ -110,8 +110,8 @@ def keep_releases(recorded: Path, old: str, new: str) -> None:
         keep(recorded / side, REFERENCE / name, shlex.split(told))
 
 
-def keep(recorded: Path, target: Path, command: list[str]) -> None:
-    """Copy a capture without what tells of the machine's user; the rest stays as it was recorded."""
+def keep(recorded: Path, target: Path, command: list[str], *folders: Path) -> None:
+    """Copy a capture without what tells of the machine's user, as the names of ``folders``; the rest stays as it was recorded."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for path in sorted(recorded.iterdir()):
@@ -120,9 +120,9 @@ def keep(recorded: Path, target: Path, command: list[str]) -> None:
         copy = target / path.name
         if path.name == "meta.json":
             meta = json.dumps(_scrubbed(json.loads(path.read_text()), command), indent=1) + "\n"
-            copy.write_bytes(_without_paths(meta.encode(), recorded, recorded.parent))
+            copy.write_bytes(_without_paths(meta.encode(), recorded, recorded.parent, *folders))
         elif path.suffix == ".gz":
-            text = _without_paths(gzip.decompress(path.read_bytes()), recorded, recorded.parent)
+            text = _without_paths(gzip.decompress(path.read_bytes()), recorded, recorded.parent, *folders)
             copy.write_bytes(gzip.compress(text, mtime=0))
         else:
             shutil.copy(path, copy)

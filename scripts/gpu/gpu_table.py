@@ -1,9 +1,10 @@
-"""The table of ``gpu_check.sh``, and its small reference captures.
+"""The table of ``gpu_check.sh``, the result that documentation shows, and small reference captures.
 
     python -m scripts.gpu.gpu_table OUT
 
-Reads ``OUT/captures/NAME.json`` (budgets) and ``OUT/analyses/NAME.json``, prints a row for each beside the published figures, and
-copies traces below 200 kB to ``OUT/reference``, without host names and folders of the machine.
+Reads ``OUT/captures/NAME.json`` (budgets), prints a row for each beside the published figures and writes them to ``OUT/gpu.json``
+(``docs/results/gpu.json``). Copies the captures of ``KEPT`` to ``OUT/reference`` (``traces/reference``), without host names and
+folders of the machine; a run only with the first of its recorded steps.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import re
+import shlex
 import sys
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from scripts.documentation.reference_captures import keep
+from scripts.results import Cell, Claim, Column, Origin, print_heading, print_row, write_result
+
 MODES = ("eager", "compiled", "reduce-overhead")
-WORKLOADS = ("split_stack", "combined", "gelu", "add1")
+WORKLOADS = ("split_stack", "combined", "add1", "gelu")
 ROWS = [("training", "run"), *product(WORKLOADS, MODES)]
+KEPT = {"training-run": "gpu-run", "add1-eager": "gpu-call"}
+STEPS_KEPT = 10
 
 # GPUPuzzlers, fusion, answer (A100 40 GB): wall of split_stack, speed-ups over it, time of the kernels; ns.
 PUBLISHED_WALL_NS = {
@@ -33,66 +40,92 @@ PUBLISHED_BUSY_NS = {
     ("combined", "eager"): 66_000,
     ("combined", "compiled"): 26_000,
 }
-LARGEST_BYTES = 200_000
-KEPT = ("schemaVersion", "deviceProperties", "distributedInfo", "with_stack", "record_shapes", "cuda_runtime_version")
-
-# The folders before a file's name; "a / b" and "aten::div" hold none.
-FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/\"'<>|;:,]+/)+")
+CLAIM = Claim(
+    claim="gpu",
+    question="What do calls and a training step take on a GPU, and what is the device idle for?",
+    method=(
+        "`run` measures a training step (8 linear layers of 512, batch 256, AdamW), `profile --quick` each call. "
+        "The wall is unprofiled, busy time that of the recorded steps or calls, and idle time the rest. "
+        "Published are the walls and kernel times of an A100."
+    ),
+    command="scripts/gpu/gpu_check.sh OUT",
+    columns=(
+        Column("of"),
+        Column("mode"),
+        Column("wall", "ns"),
+        Column("device busy", "ns"),
+        Column("idle", "ns"),
+        Column("idle mostly for"),
+        Column("for that", "ns"),
+        Column("launches"),
+        Column("launch latency, median", "ns"),
+        Column("published wall", "ns"),
+        Column("published busy", "ns"),
+    ),
+    about=("overhead_lens/instruments", "overhead_lens/program", "overhead_lens/studies/run", "overhead_lens/budget"),
+)
 
 
 def main(out: Path) -> int:
-    """Print the table; 1 where no part of it could be measured."""
-    print("| call | wall | device busy | idle | most blamed for the idle | kernels | latency | published wall | busy |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    measured = 0
-    for workload, mode in ROWS:
-        name = f"{workload}-{mode}"
-        budget = _read(out / "captures" / f"{name}.json")
+    """Print the table and write the result; 1 where no part of it could be measured."""
+    budgets = {which: _read(out / "captures" / f"{'-'.join(which)}.json") for which in ROWS}
+    for which, budget in budgets.items():
         if budget is None:
-            print(f"| {workload}, {mode} | not measured: {_reason(out, name)} | | | | | | | |")
-            continue
-        measured += 1
-        print(_row(workload, mode, budget))
-        _keep(out, name)
-    return 0 if measured else 1
+            print(f"{'-'.join(which)}: not measured: {_reason(out, '-'.join(which))}")
+    rows = [_row(which, budget) for which, budget in budgets.items() if budget is not None]
+    if not rows:
+        return 1
+    print_heading(CLAIM.columns)
+    for row in rows:
+        print_row(row)
+    write_result(out / f"{CLAIM.claim}.json", CLAIM.answered(rows, origin=_origin(out)))
+    for name, kept in KEPT.items():
+        if (out / "captures" / name / "meta.json").exists():
+            _keep(out / "captures" / name, out / "reference" / kept, out)
+    return 0
 
 
-def _row(workload: str, mode: str, budget: dict[str, Any]) -> str:
-    wall_ns, device = budget["wall"]["ns"], _device(budget["device"])
-    cells = [f"{workload}, {mode}", _us(wall_ns)]
-    if device is None:
-        cells += ["no device work in the trace", "", "", "", ""]
-    else:
-        blame, ns = max(device["idle_blame"].items(), key=lambda item: item[1])
-        cells += [
-            f"{_us(device['busy_ns'])} ({device['busy_ns'] / wall_ns:.0%})",
-            _us(device["idle_ns"]),
-            f"{blame} {_us(ns)}",
-            f"{device['events_per_call']:.3g}",
-            _us(device["launch"]["median_ns"]),
-        ]
-    busy_ns = None if device is None else device["busy_ns"]
-    cells += [
-        _beside(wall_ns, PUBLISHED_WALL_NS.get((workload, mode))),
-        _beside(busy_ns, PUBLISHED_BUSY_NS.get((workload, mode))),
-    ]
-    return "| " + " | ".join(cells) + " |"
+def _row(which: tuple[str, str], budget: Mapping[str, Any]) -> tuple[Cell, ...]:
+    device = _device(budget["device"])
+    blame: tuple[Cell, Cell] = (None, None)
+    if device is not None:
+        blame = max(device["idle_blame"].items(), key=lambda item: item[1])
+    figures = [None] * 4 if device is None else [device[key] for key in ("busy_ns", "idle_ns", "launches", "median_ns")]
+    return (
+        *which,
+        round(budget["wall"]["ns"]),
+        *figures[:2],
+        *blame,
+        *figures[2:],
+        PUBLISHED_WALL_NS.get(which),
+        PUBLISHED_BUSY_NS.get(which),
+    )
 
 
-def _device(device: dict[str, Any] | None) -> dict[str, Any] | None:
+def _device(device: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The device of a call; of a run the first one, in the same words."""
-    if device is None or "devices" not in device:
-        return device
-    first = device["devices"][0]
-    return {**first, "events_per_call": first["events"], "launch": {"median_ns": first["launch_median_ns"]}}
+    if device is None:
+        return None
+    if "devices" in device:
+        first = device["devices"][0]
+        return {**first, "median_ns": first["launch_median_ns"]}
+    return {**device, "launches": device["launch"]["per_call"], "median_ns": device["launch"]["median_ns"]}
 
 
-def _beside(ns: float | None, published_ns: int | None) -> str:
-    return "" if ns is None or published_ns is None else f"{_us(published_ns)} ({ns / published_ns:.2f}x)"
-
-
-def _us(ns: float) -> str:
-    return f"{ns / 1000:,.1f} µs"
+def _origin(out: Path) -> Origin:
+    """When and where the captures were recorded, by the first call's own account."""
+    paths = sorted((out / "captures").glob("*/meta.json"))
+    found = [meta for meta in (json.loads(path.read_text()) for path in paths) if meta["environment"].get("gpu")]
+    if not found:
+        return Origin.here()
+    environment = found[0]["environment"]
+    return Origin(
+        measured_on=found[0]["started"][:10],
+        machine=f"{environment['gpu']}, {environment['cpu']}, {environment['cores']} cores",
+        torch=environment["torch"],
+        python=environment["python"],
+        revision=(environment.get("git_commit") or "")[:7],
+    )
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -106,31 +139,35 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _reason(out: Path, name: str) -> str:
     path = out / "captures" / f"{name}.error"
     lines = path.read_text().strip().splitlines() if path.exists() else []
-    return lines[-1].replace("|", "/") if lines else "no reason was given"
+    return lines[-1] if lines else "no reason was given"
 
 
-def _keep(out: Path, name: str) -> None:
-    """A small trace without what tells of the machine."""
-    source = out / "captures" / name / "kineto.json.gz"
-    if not source.exists() or source.stat().st_size > LARGEST_BYTES:
-        return
-    with gzip.open(source) as file:
-        document = json.load(file)
-    kept = {key: document[key] for key in KEPT if key in document}
-    scrubbed = _without_folders({**kept, "traceEvents": document["traceEvents"]})
-    with gzip.GzipFile(out / "reference" / f"{name}.json.gz", "wb", mtime=0) as packed:
-        packed.write(json.dumps(scrubbed, separators=(",", ":")).encode())
+def _keep(recorded: Path, target: Path, out: Path) -> None:
+    """A capture without what tells of the machine."""
+    command = json.loads((recorded / "meta.json").read_text())["command"]
+    keep(recorded, target, shlex.split(command), out)
+    trace = target / "kineto.json.gz"
+    document = json.loads(gzip.decompress(trace.read_bytes()))
+    document["traceEvents"] = _first_steps(document["traceEvents"])
+    trace.write_bytes(gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0))
 
 
-def _without_folders(value: Any) -> Any:
-    """The JSON value with every path cut to its last part: a Triton kernel's trace names the file it was written to."""
-    if isinstance(value, str):
-        return FOLDERS.sub("", value)
-    if isinstance(value, list):
-        return [_without_folders(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _without_folders(each) for key, each in value.items()}
-    return value
+def _first_steps(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Events of the first recorded steps and the device work that they launched; all, where there are no more steps."""
+    steps = [
+        each for each in events if each.get("cat") == "user_annotation" and each["name"].startswith("ProfilerStep#")
+    ]
+    if len(steps) <= STEPS_KEPT:
+        return events
+    end = sorted(each["ts"] + each["dur"] for each in steps)[STEPS_KEPT - 1]
+    calls = [each for each in events if str(each.get("cat")).startswith("cuda_") and each["ts"] < end]
+    launched = {each["args"]["correlation"] for each in calls}
+    return [
+        each
+        for each in events
+        if each["ph"] == "M"
+        or (each["args"].get("correlation") in launched if "stream" in each.get("args", {}) else each["ts"] < end)
+    ]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead_lens.budget.threads import ThreadBudget, thread_budgets
+from overhead_lens.budget.threads import ThreadBudget, sleep_warnings, thread_budgets
 from overhead_lens.errors import InvariantError
 from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
 from tests.drawn.stacks import CLASSIFIER
@@ -55,6 +55,29 @@ def test_a_thread_that_was_there_for_a_tenth_is_scaled_and_busy_for_a_tenth() ->
     assert short.category("python").share == pytest.approx(0.8)
     assert short.wall_ns == WALL_NS
     assert (short.seen_share, short.busy_share) == (0.1, pytest.approx(0.08))
+
+
+def test_the_cpu_clock_bounds_the_sleep_of_threads_of_the_process() -> None:
+    threads = [
+        thread(10, "MainThread", (WORK, 40), (SLEEP, 60)),
+        thread(11, "late", (WORK, 1), (SLEEP, 49)),
+        thread(10, "MainThread", (WORK, 40), (SLEEP, 60), process=12),
+    ]
+    main, late, child = sorted(
+        thread_budgets(threads, 10, WALL_NS, CLASSIFIER, {10: 0.7, 11: 0.25}),
+        key=lambda each: (each.process, each.thread),
+    )
+    assert (main.category("wait").share, main.busy_share) == (pytest.approx(0.3), pytest.approx(0.7))
+    # Of the half of the time that it was there, it was on a core for another half: what it did then is not known.
+    assert (late.seen_share, late.category("wait").share) == (0.5, pytest.approx(0.5))
+    assert late.category("unattributed").share == pytest.approx(0.48)
+    # Another process's thread of that number has another clock.
+    assert (child.category("wait").share, child.slept) == (pytest.approx(0.6), None)
+    (said,) = sleep_warnings((each.called, each.slept) for each in (main, late, child))
+    assert said == (
+        "stacks show threads waiting too often (MainThread 60%, of which its CPU clock leaves 30%; late 98%, of which its CPU clock leaves 50%): one is stopped after the other, and"
+        " those that take turns wait meanwhile; the clock decides"
+    )
 
 
 def test_a_child_is_held_against_the_looks_at_its_own_process() -> None:

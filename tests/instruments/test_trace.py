@@ -1,7 +1,8 @@
-"""How many calls a recording holds."""
+"""How many calls a recording holds, and when it is exported."""
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,30 @@ def test_a_call_that_the_warm_up_found_too_slow_is_timed_again(tmp_path: Path) -
     workload = OfTenMilliseconds(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
     # By the second that the warm-up found, one call would be recorded.
     assert profiler.trace(workload, str(tmp_path), 1e9, 0)["calls"] == 4
+
+
+def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walls_ns = {False: iter([0, 50, 30, 40, 20]), True: iter([0, 10])}
+    recorded: list[Recorded] = []
+
+    class Recorded:
+        def __init__(self, with_stack: bool) -> None:
+            self.run = profiler._Run(next(walls_ns[with_stack]), 0)
+            recorded.append(self)
+
+        def export_chrome_trace(self, path: str) -> None:
+            # The next one would take the times of this one's device events.
+            assert recorded[-1] is self
+            Path(path).write_text(str(self.run.wall_ns))
+
+    def record(_workload: object, _calls: int, *, with_stack: bool) -> tuple[Recorded, profiler._Recording]:
+        made = Recorded(with_stack)
+        return made, profiler._Recording(made.run, events=1)
+
+    monkeypatch.setattr(profiler, "_profile", record)
+    monkeypatch.setattr(profiler, "_LEAST_REPEATS", 4)
+    workload = Workload(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
+    traced = profiler.trace(workload, str(tmp_path), 1e6, 0)
+    assert traced["traced_wall_ns"] == 20
+    kept = {path.name: gzip.decompress(path.read_bytes()) for path in tmp_path.iterdir()}
+    assert kept == {"kineto.json.gz": b"20", "kineto_stack.json.gz": b"10"}

@@ -319,11 +319,46 @@ def test_a_process_that_knows_nothing_of_it(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
+TURNS = """
+import hashlib, os, queue, threading
+asked, told = queue.SimpleQueue(), queue.SimpleQueue()
+def work():
+    while True:
+        asked.get()
+        told.put(hashlib.sha256(bytes(1_000_000)))
+threading.Thread(target=work, name="worker", daemon=True).start()
+print(os.getpid(), flush=True)
+while True:
+    asked.put(1)
+    told.get()
+    hashlib.sha256(bytes(1_000_000))
+"""
+
+
+@pytest.mark.measures
+def test_threads_that_take_turns_wait_no_longer_than_their_clocks_leave(tmp_path: Path) -> None:
+    with running(code=TURNS) as pid:
+        placed = places(pid)
+        command = [sys.executable, "-m", "overhead_lens", "attach", str(pid), "--duration", "3", "-o", "turns"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as watching:
+            await_that(lambda: is_watched(pid))
+            while watching.poll() is None:
+                # A sampler on the core of a thread would find it waiting.
+                assert places(pid) == placed
+                time.sleep(0.05)
+        assert watching.returncode == 0
+    found = process_of(tmp_path / "turns", CLASSIFIER)
+    running_shares = dict(json.loads((tmp_path / "turns" / "meta.json").read_text())["running"])
+    assert [thread.name for thread in found.threads] == ["MainThread", "worker"]
+    for thread in found.threads:
+        running_share = running_shares[thread.thread]
+        assert running_share > 0.2
+        assert thread.category("wait").share <= 1 - running_share + 0.02
+
+
 @pytest.mark.measures
 def test_killed_in_the_middle_nothing_of_it_is_left_and_the_process_goes_on(tmp_path: Path) -> None:
-    # Threads that compute at the same time are placed on cores.
-    beside = "threading.Thread(target=lambda: [hashlib.sha256(bytes(10_000_000)) for _ in iter(int, 1)], daemon=True).start()"
-    with running("sleeper", code=f"import hashlib, threading\n{beside}\n{LOOP}") as pid:
+    with running("sleeper") as pid:
         before = places(pid)
         attach(pid, cwd=tmp_path)
         assert places(pid) == before

@@ -139,6 +139,39 @@ def test_page_faults_are_taken_out_of_the_kernel() -> None:
     assert [(part.name, part.ns) for part in found.category("allocation").parts if part.ns] == [("page_fault", 400)]
 
 
+@pytest.mark.parametrize(
+    ("cpu_ns", "system", "waits_ns"),
+    [
+        (600, "Linux-6.1", 400),
+        (595, "Linux-6.1", 400),
+        (800, "Linux-6.1", 200),
+        (0, "Linux-6.1", 400),
+        (800, "macOS-15", 400),
+    ],
+)
+def test_a_step_waits_no_longer_than_its_cpu_clock_leaves(cpu_ns: int, system: str, waits_ns: int) -> None:
+    step = {"ns": 1_000, "user_ns": cpu_ns}
+    compiling = {"ns": 9_000, "user_ns": 0, "compile_ns": 8_000}
+    found = budget(*bare(*(20 * [step])), turns=([main(WORK, 60), main(WAIT, 40)],), environment={"system": system})
+    assert ns_of(found) == {"python": 1_000 - waits_ns, "wait": waits_ns}
+    said = [warning for warning in found.warnings if "waiting too often" in warning]
+    assert said == (
+        [
+            (
+                "stacks show threads waiting too often (the steps 40%, of which its CPU clock leaves 20%): one is stopped after the"
+                " other, and those that take turns wait meanwhile; the clock decides"
+            )
+        ]
+        if waits_ns == 200
+        else []
+    )
+    # While something compiles, other processes may do it.
+    told = budget(
+        *bare(*(20 * [step]), compiling), turns=([main(WORK, 60), main(WAIT, 40)],), environment={"system": system}
+    )
+    assert told.category("wait").ns == round(waits_ns / 1_000 * (told.wall.ns - told.category("compile").ns))
+
+
 # ---------------------------------------------------------------- less than steps and stacks
 def test_without_steps_the_budget_is_of_the_run() -> None:
     found = budget(turns=([*TURN, main(OUTSIDE, 1_000)],), found_by="none", home=None)

@@ -142,7 +142,7 @@ def _warnings(meta: ProcessMeta, threads: Sequence[ThreadBudget]) -> Iterator[st
     if share > UNATTRIBUTED_SHARE:
         yield f"{share:.1%} of the first thread is unattributed: no rule claims the frames listed under it"
     yield from placement_warnings(meta.unplaced, first.host)
-    yield from sleep_warnings({thread.name or f"thread {thread.thread}": thread.slept for thread in threads})
+    yield from sleep_warnings((thread.called, thread.slept) for thread in threads)
     partly = [thread for thread in threads if thread.seen_share < _THERE_SHARE]
     if partly:
         names = ", ".join(f"{thread.name or thread.thread} {thread.seen_share:.0%}" for thread in partly[:_MOST_NAMES])

@@ -236,9 +236,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *warnings.of_steps(counted, ratio, step),
             *warnings.of_devices(device, step),
             *placement_warnings(meta.unplaced, host),
-            *sleep_warnings(
-                {"the steps": asleep} | {thread.name or f"thread {thread.thread}": thread.slept for thread in threads}
-            ),
+            *sleep_warnings([("the steps", asleep), *((thread.called, thread.slept) for thread in threads)]),
         ),
         capture=str(run.path),
         phases=phases(run, _set_up(run), has_steps=counted is not None),
