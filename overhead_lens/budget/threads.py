@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from overhead_lens.budget.asleep import Slept, bounded, slept
+from overhead_lens.budget.asleep import FEWEST_AWAKE, Slept, bounded, slept
 from overhead_lens.budget.host import host_categories
 from overhead_lens.budget.shares import shares_of_blocks
 from overhead_lens.errors import require
@@ -98,7 +98,7 @@ def thread_budgets(
             wall_ns,
             thread.samples / looks[thread.process],
             fitted,
-            running.get(thread.thread) if thread.process == pid else None,
+            running.get(thread.thread) if thread.process == pid and thread.samples >= FEWEST_AWAKE else None,
         )
         for thread, blocks in zip(threads, stacks, strict=True)
     ]

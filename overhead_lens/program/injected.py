@@ -111,7 +111,7 @@ class _Recording:
         activities = [profiler.ProfilerActivity.CPU]
         for each in profiler.supported_activities():
             device = getattr(self._torch, each.name.lower(), None) if each.name in _DEVICES else None
-            if device is not None and device.is_available():
+            if device is not None and device.is_initialized():
                 activities.append(each)
         loud = os.environ.get(_LOUDNESS)
         os.environ[_LOUDNESS] = _SILENT
