@@ -49,7 +49,7 @@ from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.findings import finding_sections
 from overhead_lens.report.outlines.recorded.launches import launch_sections
-from overhead_lens.report.outlines.trace import issue_lines
+from overhead_lens.report.outlines.trace import issue_lines, threads_beside
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
@@ -251,6 +251,7 @@ def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
     together = [
         *finding_sections(analysis.findings),
         collective_section(analysis.collectives, analysis.collective_costs),
+        replace(threads_beside(analysis), reach="everywhere"),
         *launch_sections(analysis.devices[:_MOST_DEVICES], analysis.launch_figures),
     ]
     for section in sections(*together):

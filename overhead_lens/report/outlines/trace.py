@@ -119,7 +119,7 @@ def _parts(analysis: TraceAnalysis) -> dict[str, list[Section]]:
     wall_ns = analysis.window.wall_ns
     parts: Mapping[str, Sequence[Section | None]] = {
         "steps": [folded("Steps over time", Drawing(partial(_steps, analysis.steps)))] if analysis.steps[1:] else [],
-        "other threads": [_other_threads(analysis)],
+        "other threads": [threads_beside(analysis)],
         "operators": [_costs("Costliest operators by self time", "operator", analysis.operators, wall_ns)],
         "kernels": [_costs("Costliest kernels", "kernel", analysis.kernels, wall_ns)],
         "modules": [module_section(analysis.modules)],
@@ -305,7 +305,8 @@ def _thread_name(thread: ThreadBudget) -> str:
     return f"thread {thread.tid or 'without a number'} {thread.name}".strip()
 
 
-def _other_threads(analysis: TraceAnalysis) -> Section:
+def threads_beside(analysis: TraceAnalysis) -> Section:
+    """Threads but the busiest: their time in events, and by category."""
     others = sorted((thread for thread in analysis.threads[1:] if thread.covered_ns), key=lambda one: -one.covered_ns)
     shown = [(_thread_name(thread), thread.covered_ns, thread.host) for thread in others[:_MOST_THREADS]]
     table = hosts_table("thread", "covered by events", shown, _BRIEF_THREADS)
