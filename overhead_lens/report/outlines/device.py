@@ -19,10 +19,19 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
         per: What the times are: ``per call``, ``per step``.
     """
     whole_ns = max(1, wall_ns)
-    launches = f"{_many(device.launches_per_call)} launches, latency median {format_ns(device.launch_median_ns)}"
+    launches = (
+        f"{_many(device.launches_per_call, 'launch', 'launches')}, latency median {format_ns(device.launch_median_ns)}"
+    )
     kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
     idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
-    rows = [part_row("busy", device.busy_ns, whole_ns, remark=f"{_many(device.events_per_call)} kernels and copies")]
+    rows = [
+        part_row(
+            "busy",
+            device.busy_ns,
+            whole_ns,
+            remark=_many(device.events_per_call, "kernel or copy", "kernels and copies"),
+        )
+    ]
     alone = {name: f"{format_ns(ns - device.overlap_ns)} of it alone" for name, ns in kinds[:2] if device.overlap_ns}
     rows += [part_row(name, ns, whole_ns, name, alone.get(name, "")) for name, ns in kinds if ns]
     rows += [part_row("idle, due to", device.idle_ns, whole_ns, remark=launches)]
@@ -33,7 +42,7 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
             [
                 time(kernel.ns),
                 share(kernel.ns / whole_ns),
-                text(_many(kernel.per_call)),
+                text(_mean(kernel.per_call)),
                 text(kernel.kind, kernel.kind),
             ]
         )
@@ -46,6 +55,11 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     return Section(heading, [Table(columns, rows), costliest])
 
 
-def _many(number: float) -> str:
+def _many(number: float, one: str, more: str) -> str:
+    """A mean of counts, with its noun."""
+    return f"{_mean(number)} {one if number == 1 else more}"
+
+
+def _mean(number: float) -> str:
     """A mean of counts with three digits, or all of its whole ones."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
