@@ -70,7 +70,7 @@ SETTLED = {
 
 def modules() -> Iterator[ModuleType]:
     """Every script that has a claim."""
-    for folder in ("validation", "benchmarks"):
+    for folder in ("validation", "benchmarks", "gpu"):
         for path in sorted((ROOT / "scripts" / folder).glob("*.py")):
             if "CLAIM = Claim(" in path.read_text(encoding="utf-8"):
                 yield importlib.import_module(f"scripts.{folder}.{path.stem}")
