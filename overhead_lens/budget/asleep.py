@@ -1,13 +1,14 @@
 """Bounds the time that stacks show a thread asleep by its CPU clock (pure).
 
-A sampler stops threads one after the other, and lets them go in the same order. Threads that take turns wait for those that are
-stopped longer, and are seen waiting too often::
+py-spy stops the threads of a process one after another. A thread that works while another one waits for it may finish before it
+is stopped, and then both are seen waiting::
 
-    one      ####----------|stopped      |--------####
-    another  ....##########|####|stopped      |####...      asleep, but stopped when the other one is already awake
+    first stopped   waits ....|stopped
+    last stopped    works ####|##### waits ...|stopped
 
-A thread's CPU clock stands still while it sleeps, and does not care who looks: it cannot have slept for more time than it was off
-the cores. Where stacks say so, that is the time it slept, and what it did awake divides as its other stacks do.
+A thread's CPU clock (proc(5), ``schedstat``; getrusage(2)) stands still while it sleeps, whoever looks. A thread cannot sleep for
+longer than it is off the cores. If its stacks show more sleep, the clock's bound replaces it, and the rest of the time is divided
+as the other stacks are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from overhead_lens.taxonomy.classifier import UNATTRIBUTED
 from overhead_lens.taxonomy.rules import Attribution
 
 FEWEST_AWAKE = 30
-"""Stacks of a thread that is awake: fewer do not say what it does then."""
+"""With fewer stacks of a thread that is awake, what it does then is unknown."""
 
 # A device or the end of a parallel region may be waited for on a core.
 _ASLEEP = frozenset(Attribution("wait", part) for part in ("gil", "lock", "io", "data"))
@@ -32,7 +33,7 @@ _LEAST_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Slept:
-    """What stacks say of a thread's sleep, and the most that its CPU clock leaves for it, as shares of the time."""
+    """A thread's sleep by its stacks, and the bound by its CPU clock; shares of the time, 0 to 1."""
 
     by_stacks: float
     at_most: float
@@ -54,7 +55,7 @@ def slept(shares: Shares, off_cores: float) -> Slept:
 
 
 def bounded(shares: Shares, found: Slept) -> Shares:
-    """The shares of a thread that slept no longer than its CPU clock leaves; of few stacks awake, the rest is unattributed."""
+    """The shares with sleep cut to the clock's bound; with fewer than ``FEWEST_AWAKE`` stacks awake, the rest is unattributed."""
     if not found.disagree:
         return shares
     if (1.0 - found.by_stacks) * shares.weight >= FEWEST_AWAKE:

@@ -129,7 +129,7 @@ def with_page_faults(shares: Shares, fault_share: float) -> Shares:
 
 
 def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: float) -> Shares:
-    """The shares with ``share`` of the time where ``is_chosen``; what is chosen, and all else, divides as before."""
+    """The shares, scaled so that chosen attributions have ``share`` (0 to 1) of the time; both groups keep their proportions."""
     before = sum(each for attribution, each in shares.attributions.items() if is_chosen(attribution)) / shares.weight
     if not 0.0 < before < 1.0:
         return shares

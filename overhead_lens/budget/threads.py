@@ -145,17 +145,15 @@ def sleep_warnings(threads: Iterable[tuple[str, Slept | None]]) -> Iterator[str]
     """The warning that stacks show threads asleep for longer than their CPU clocks allow.
 
     Args:
-        threads: What each is called, and what is known of its sleep.
+        threads: Name and sleep of each; None where its sleep is unknown.
     """
     said = [(name, found) for name, found in threads if found is not None and found.disagree]
     if said:
-        each = [
-            f"{name} {found.by_stacks:.0%}, of which its CPU clock leaves {found.at_most:.0%}" for name, found in said
-        ]
+        each = [f"{name} {found.by_stacks:.0%}, by CPU clock at most {found.at_most:.0%}" for name, found in said]
         more = f" and {len(each) - _MOST_NAMES} more" if len(each) > _MOST_NAMES else ""
         yield (
-            f"stacks show threads waiting too often ({'; '.join(each[:_MOST_NAMES])}{more}): one is stopped after the other, and"
-            " those that take turns wait meanwhile; the clock decides"
+            f"stacks show threads waiting too often ({'; '.join(each[:_MOST_NAMES])}{more}): py-spy stops threads one"
+            " after another, and some finish their work meanwhile; the budget keeps to the CPU clock"
         )
 
 

@@ -42,7 +42,7 @@ PUBLISHED_BUSY_NS = {
 }
 CLAIM = Claim(
     claim="gpu",
-    question="What do calls and a training step take on a GPU, and what is the device idle for?",
+    question="How long do calls and a training step take on a GPU, and why is the device idle?",
     method=(
         "`run` measures a training step (8 linear layers of 512, batch 256, AdamW), `profile --quick` each call. "
         "The wall is unprofiled, busy time that of the recorded steps or calls, and idle time the rest. "

@@ -158,8 +158,8 @@ def test_a_step_waits_no_longer_than_its_cpu_clock_leaves(cpu_ns: int, system: s
     assert said == (
         [
             (
-                "stacks show threads waiting too often (the steps 40%, of which its CPU clock leaves 20%): one is stopped after the"
-                " other, and those that take turns wait meanwhile; the clock decides"
+                "stacks show threads waiting too often (the steps 40%, by CPU clock at most 20%): py-spy stops threads one"
+                " after another, and some finish their work meanwhile; the budget keeps to the CPU clock"
             )
         ]
         if waits_ns == 200

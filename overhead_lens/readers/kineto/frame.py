@@ -129,10 +129,10 @@ def _categorical(codes: Ints, strings: Sequence[str]) -> Any:
 
 
 def _timed(columns: Columns, rows: Ints) -> Ints:
-    """The rows of complete events without those that stand at 0, for 0 ns, long before all others.
+    """The rows of complete events that have a time: all but those at 0 ns with no duration, a second or more before all others.
 
-    Kineto writes so device events and runtime calls whose times CUPTI does not give (cupti_activity.h: start and end are 0): of
-    the profiler's warm-up (torch 2.11), and of a whole recording that is exported after the next one began.
+    That is how Kineto writes device events and runtime calls whose times CUPTI does not give (cupti_activity.h: start and end are
+    0): those of the profiler's warm-up (torch 2.11), and of a recording that is exported after the next one began.
     """
     start_ns = columns.values["start_ns"][rows]
     lacks_time = (start_ns == 0) & (columns.values["dur_ns"][rows] == 0)

@@ -422,8 +422,9 @@ def _host(
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     checks: tuple[CrossCheck, ...] = ()
     if traced is not None and not told:
-        awake = _in_operators(shares) / (_in_operators(by_stacks) or 1.0)
-        sampled = operators_of_stacks(blocks, wall.ns * (awake or 1.0), classifier)
+        before = _in_operators(by_stacks)
+        scale = _in_operators(shares) / before if before else 1.0
+        sampled = operators_of_stacks(blocks, wall.ns * scale, classifier)
         check = compared(sampled, traced)
         checks = (check,)
         if not check.agree and not hides_from_trace(blocks, classifier):
