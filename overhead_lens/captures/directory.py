@@ -19,7 +19,7 @@ from msgspec import Struct
 from overhead_lens.captures.files import MARK, META
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.captures.upgrade import capture_of_1
-from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+from overhead_lens.errors import Interrupted, MeasurementError, OverheadLensError, UsageError
 
 Note = TypeVar("Note")
 Meta = TypeVar("Meta", bound=Struct)
@@ -85,7 +85,7 @@ _OF_A_STUDY = re.compile(r"overhead-lens/(\w+)-capture/\d+")
 def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
     """The directory to record into: ``output``, or a new one under ``parent``.
 
-    It is removed after a ``UsageError``, and after an error before which nothing was written.
+    It is removed after a ``UsageError``, after an error before which nothing was written, and after Ctrl-C if it holds no capture.
 
     Raises:
         UsageError: ``output`` is not empty.
@@ -100,13 +100,20 @@ def recording_directory(output: Path | None, parent: Path, label: str) -> Iterat
         made = [folder, *made]
     try:
         yield folder
-    except OverheadLensError as error:
+    except (OverheadLensError, Interrupted, KeyboardInterrupt) as error:
         with suppress(OSError):
-            if isinstance(error, UsageError) or {path.name for path in folder.iterdir()} <= {MARK}:
+            if _is_of_no_use(folder, error):
                 empty(folder)
                 for path in made:
                     path.rmdir()
         raise
+
+
+def _is_of_no_use(folder: Path, error: BaseException) -> bool:
+    if isinstance(error, OverheadLensError):
+        # Logs say what failed.
+        return isinstance(error, UsageError) or all(path.name == MARK for path in folder.iterdir())
+    return not any(folder.rglob(META))
 
 
 def empty(folder: Path) -> None:

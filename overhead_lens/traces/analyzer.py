@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 
@@ -52,6 +53,7 @@ from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
 from overhead_lens.traces.pieces import HOST, IDLE, MEMORY, MODULE_CALLS, QUEUE, REPETITIONS, Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
+from overhead_lens.traces.side_by_side import side_by_side
 from overhead_lens.traces.window import Window
 
 
@@ -84,9 +86,19 @@ class Analyzer:
         self._events = trace.events
         self._host = host_events(trace.events, classifier)
         self._linked = link(trace.events)
+        # Threads share it.
+        _ = self._host.around
 
     def analysis(self) -> TraceAnalysis:
         """The budgets."""
+        # Arrays are computed without the interpreter's lock: parts that need no budget of a thread go beside those that do.
+        beside = ThreadPoolExecutor(1)
+        repeated = beside.submit(lambda: self.repeated)
+        memory = beside.submit(lambda: tuple(life.analysis(self._step_windows) for life in self.memory))
+        beside.submit(lambda: self.module_scopes)
+        _ = self._computing
+        modules = beside.submit(lambda: self.modules)
+        beside.shutdown(wait=False)
         analysis = TraceAnalysis(
             path=self._trace.path,
             rank=self._trace.rank,
@@ -101,8 +113,8 @@ class Analyzer:
             collectives=self.collectives,
             collective_costs=collective_costs(self.collectives),
             counters=self.counted.counters,
-            memory=tuple(life.analysis(self._step_windows) for life in self.memory),
-            modules=self.modules,
+            memory=memory.result(),
+            modules=modules.result(),
             critical_path=self.paths.analysis() if self._asked_for_path else None,
             chains=self.chains if self._asked_for_chains else None,
         )
@@ -110,11 +122,11 @@ class Analyzer:
             analysis,
             launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
             batch=input_batch(self._trace) if len(self._events) else None,
-            sequences=tuple(one.sequence for one in self.repeated),
             over_time=self.over_time,
             findings=findings(self._recorded(analysis)),
             issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
             notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
+            sequences=tuple(one.sequence for one in repeated.result()),
         )
 
     def pieces(self) -> TracePieces:
@@ -167,17 +179,18 @@ class Analyzer:
 
         Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
         """
-        timelines = [ThreadTimeline(self._host, number, self.window) for number in range(len(self._host.threads))]
+        keys, window = self._host.threads, self.window
+        timelines = side_by_side(lambda number: ThreadTimeline(self._host, number, window), range(len(keys)))
         if not timelines:
             return {}
-        keys = self._host.threads
         timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
         busiest = timelines[0]
         passes = backward_passes(busiest, [line for line in timelines[1:] if line.is_autograd])
-        return {
-            keys[line.number]: thread_pieces(line, passes, self._waits_from_ns, is_busiest=line is busiest)
-            for line in timelines
-        }
+        waits_from_ns = self._waits_from_ns
+        pieces = side_by_side(
+            lambda line: thread_pieces(line, passes, waits_from_ns, is_busiest=line is busiest), timelines
+        )
+        return dict(zip((keys[line.number] for line in timelines), pieces, strict=True))
 
     @cached_property
     def devices(self) -> list[DeviceTimeline]:

@@ -143,6 +143,25 @@ class Around:
             found[events] = taken(events, nesting.nearest(marked[events], outermost=outermost))
         return found
 
+    def nearest_of(self, events: Sequence[int], marked: Bools, *, outermost: bool = False) -> list[int]:
+        """The same of a few host events, -1 for none; the others are not looked at."""
+        return [self._nearest_of(event, marked, outermost=outermost) for event in events]
+
+    def _nearest_of(self, event: int, marked: Bools, *, outermost: bool) -> int:
+        found = -1
+        while event >= 0 and (outermost or found < 0):
+            found = event if marked[event] else found
+            event = int(self._parent[event])
+        return found
+
+    @cached_property
+    def _parent(self) -> Ints:
+        """The event around each; -1 for none."""
+        parent = np.full(self._count, -1, dtype=np.int64)
+        for events, nesting in zip(self._threads, self.nestings, strict=True):
+            parent[events] = taken(events, nesting.parent)
+        return parent
+
     def open_at(self, thread: Ints, instants_ns: Ints) -> Ints:
         """The host event that is open at each instant of a thread (-1 for none) and started last; -1 for none."""
         found = np.full(len(thread), -1, dtype=np.int64)

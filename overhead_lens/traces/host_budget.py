@@ -21,9 +21,9 @@ dispatcher gets what a view operator of the same trace takes, since views comput
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -60,8 +60,8 @@ _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP =
 _HAS_NO_WORK = passing(range(len(_GAPS)), (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP).__contains__)
 _MOST_FRAMES = 5
 _EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
-_Sums: TypeAlias = dict[tuple[int, int], int]
-"""Time by number of attribution and of name."""
+_Spent: TypeAlias = list[tuple[int, str, int]]
+"""Number of the attribution, name and ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,56 +226,56 @@ def host_budgets(
     # Several of the thread's attributions may be alike.
     attributions = list(dict.fromkeys((*pieces.attributions, _DISPATCH, _KERNEL)))
     number = np.array([attributions.index(each) for each in pieces.attributions])
-    sums: list[_Sums] = [{} for _ in windows]
-    for (window, attribution, name), ns in _summed(
-        (parts.interval, number[pieces.attribution[parts.piece]], pieces.name[parts.piece]),
-        (len(windows), len(attributions), len(pieces.names)),
-        parts.dur_ns,
-    ):
-        sums[window][attribution, name] = ns
     dispatch, kernel = (attributions.index(each) for each in (_DISPATCH, _KERNEL))
-    for (window, name), kernel_ns in _kernel_estimate(pieces, parts, len(windows), splittable, floor_ns):
-        mine = sums[window]
-        mine[dispatch, name] = mine.get((dispatch, name), 0) - kernel_ns
-        mine[kernel, name] = mine.get((kernel, name), 0) + kernel_ns
+    moved = _kernel_estimate(pieces, parts, splittable, floor_ns)
+    columns = (
+        (parts.interval, moved.window, moved.window),
+        (number[pieces.attribution[parts.piece]], np.full_like(moved.name, dispatch), np.full_like(moved.name, kernel)),
+        (pieces.name[parts.piece], moved.name, moved.name),
+    )
+    counts = (len(windows), len(attributions), len(pieces.names))
+    codes, keys = pd.factorize(np.ravel_multi_index(tuple(map(np.concatenate, columns)), counts))
+    sums_ns = sum_by(codes, np.concatenate((parts.dur_ns, -moved.ns, moved.ns)), len(keys))
+    spent: list[_Spent] = [[] for _ in windows]
+    combinations = (each.tolist() for each in (*np.unravel_index(keys, counts), sums_ns))
+    for window, attribution, name, ns in zip(*combinations, strict=True):
+        if ns:
+            spent[window].append((attribution, pieces.names[name], ns))
     return [
-        _categories(attributions, pieces.names, each, window.wall_ns, estimated=floor_ns is not None)
-        for each, window in zip(sums, windows, strict=True)
+        _categories(attributions, each, window.wall_ns, estimated=floor_ns is not None)
+        for each, window in zip(spent, windows, strict=True)
     ]
 
 
-def _summed(numbers: Sequence[Ints], counts: Sequence[int], values: Ints) -> Iterator[tuple[Sequence[int], int]]:
-    """Sums of ``values`` by combination of numbers, each below its count."""
-    codes, keys = pd.factorize(np.ravel_multi_index(tuple(numbers), tuple(counts)))
-    combinations = np.stack(np.unravel_index(keys, tuple(counts)), axis=1)
-    yield from zip(combinations.tolist(), sum_by(codes, values, len(keys)).tolist(), strict=True)
+class _Moved(NamedTuple):
+    """Time that is kernel, not dispatch, by estimate: window, number of the operator's name, and ns; int64 arrays."""
+
+    window: Ints
+    name: Ints
+    ns: Ints
 
 
-def _kernel_estimate(
-    pieces: ThreadPieces, parts: Piece, window_count: int, splittable: Bools, floor_ns: int | None
-) -> Iterator[tuple[Sequence[int], int]]:
-    """Time beyond ``floor_ns`` per event, summed by window and number of the operator's name."""
-    if floor_ns is None or not splittable.any():
-        return
+def _kernel_estimate(pieces: ThreadPieces, parts: Piece, splittable: Bools, floor_ns: int | None) -> _Moved:
+    """Time beyond ``floor_ns`` of each event in each window."""
     owner = pieces.owner[parts.piece]
-    chosen = np.flatnonzero((owner >= 0) & splittable[owner])
+    chosen = np.flatnonzero(np.append(splittable, False)[owner])
+    if floor_ns is None or not len(chosen):
+        return _Moved(owner[:0], owner[:0], owner[:0])
     codes, keys = pd.factorize(parts.interval[chosen] * len(splittable) + owner[chosen])
     beyond_ns = sum_by(codes, parts.dur_ns[chosen], len(keys)) - floor_ns
     window, event = np.divmod(keys[beyond_ns > 0], len(splittable))
-    name = pieces.timeline.host.name[pieces.timeline.events[event]]
-    yield from _summed((window, name), (window_count, len(pieces.names)), beyond_ns[beyond_ns > 0])
+    return _Moved(window, pieces.timeline.host.name[pieces.timeline.events[event]], beyond_ns[beyond_ns > 0])
 
 
 def _categories(
-    attributions: Sequence[Attribution], names: Sequence[str], sums: _Sums, wall_ns: int, *, estimated: bool
+    attributions: Sequence[Attribution], spent: _Spent, wall_ns: int, *, estimated: bool
 ) -> tuple[HostCategory, ...]:
     own: dict[str, Counter[int]] = {category: Counter() for category in HOST_CATEGORIES}
     frames: dict[str, Counter[str]] = {category: Counter() for category in HOST_CATEGORIES}
-    for (attribution, name), ns in sums.items():
-        if ns:
-            category = attributions[attribution].category
-            own[category][attribution] += ns
-            frames[category][names[name]] += ns
+    for attribution, name, ns in spent:
+        category = attributions[attribution].category
+        own[category][attribution] += ns
+        frames[category][name] += ns
     return tuple(
         _category(
             category, {attributions[number]: ns for number, ns in mine.items()}, frames[category], wall_ns, estimated

@@ -22,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.traces.intervals import ordered
 from overhead_lens.traces.loops import run
 
 _Input: TypeAlias = Sequence[int]
@@ -90,14 +91,7 @@ def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints | None:
     """Positions by start; among equal starts the longer first, then in the order given. None if they are in order."""
     if _in_order(start_ns, end_ns):
         return None
-    order = np.argsort(start_ns, kind="stable")
-    starts, ends = start_ns[order], end_ns[order]
-    if not _in_order(starts, ends):
-        # Only runs of equal starts need the second key; they are few and short.
-        same = starts[1:] == starts[:-1]
-        tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
-        order[tied] = order[tied][np.lexsort((-ends[tied], starts[tied]))]
-    return order
+    return ordered(start_ns, -end_ns)
 
 
 def _in_order(starts: Ints, ends: Ints) -> bool:
@@ -117,14 +111,15 @@ class Nesting:
     """
 
     def __init__(self, start_ns: Ints, dur_ns: Ints) -> None:
-        self._starts, self._ends = start_ns, start_ns + dur_ns
+        self._ends = start_ns + dur_ns
         order = nesting_order(start_ns, self._ends)
         self._count = len(start_ns)
         self._order = np.arange(self._count) if order is None else order
         self.parent = np.empty(self._count, dtype=np.int64)
         stack = np.empty(self._count + 1, dtype=np.int64)
-        ordered = (start_ns, self._ends) if order is None else (start_ns[order], self._ends[order])
-        run(_parents, (*ordered, self._order), (self.parent, stack), self._count)
+        self._starts_in_order = start_ns if order is None else start_ns[order]
+        ends = self._ends if order is None else self._ends[order]
+        run(_parents, (self._starts_in_order, ends, self._order), (self.parent, stack), self._count)
 
     @property
     def crossing_count(self) -> int:
@@ -135,15 +130,15 @@ class Nesting:
     def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
         """Per event the innermost marked event at or around it, or the outermost: int64, shape ``(n,)``, -1 for none."""
         own = np.arange(self._count)
-        inner = _ends_of(np.where(marked, own, self.parent))
+        inner = ends_of(np.where(marked, own, self.parent))
         if not outermost:
             return inner
         above = taken(inner, self.parent)
-        return taken(_ends_of(np.where(above >= 0, above, own)), inner)
+        return taken(ends_of(np.where(above >= 0, above, own)), inner)
 
     def open_at(self, instants_ns: Ints) -> Ints:
         """The event that is open at each instant and started last: int64, -1 for none."""
-        place = np.searchsorted(self._starts[self._order], instants_ns, "right") - 1
+        place = np.searchsorted(self._starts_in_order, instants_ns, "right") - 1
         found = taken(self._order, place)
         ended = np.flatnonzero(found >= 0)
         while len(ended := ended[self._ends[found[ended]] <= instants_ns[ended]]):
@@ -159,7 +154,7 @@ class Nesting:
         return above > 0
 
 
-def _ends_of(steps: Ints) -> Ints:
+def ends_of(steps: Ints) -> Ints:
     """Where each place leads to that leads to another one, up to one that leads to itself; -1 for nowhere."""
     now = np.append(steps, -1)
     while not np.array_equal(further := now[now], now):

@@ -17,7 +17,8 @@ from overhead_lens.captures.directory import (
     recording_directory,
     write_meta,
 )
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.captures.files import META as META_FILE
+from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError, UsageError
 from overhead_lens.instruments.clock.evidence import as_table, read_blocks
 from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.stored import evidence_of
@@ -81,6 +82,20 @@ def test_a_recording_that_fails_or_succeeds_keeps_its_directory(tmp_path: Path) 
     assert folder.parent == tmp_path / "traces"
     assert folder.name.startswith("add1-")
     assert folder.is_dir()
+
+
+@pytest.mark.parametrize("holds", [None, META_FILE, f"hot/{META_FILE}"])
+@pytest.mark.parametrize("error", [Interrupted, EndedEarly, KeyboardInterrupt])
+def test_an_interrupted_recording_leaves_captures_and_nothing_else(
+    tmp_path: Path, error: type[BaseException], holds: str | None
+) -> None:
+    with pytest.raises(error), recording_directory(None, tmp_path / "traces", "add1") as folder:
+        (folder / "hot").mkdir()
+        (folder / "hot" / "clock-0.log").touch()
+        if holds is not None:
+            (folder / holds).touch()
+        raise error
+    assert folder.is_dir() == (tmp_path / "traces").is_dir() == (holds is not None)
 
 
 def complete(path: Path) -> Path:

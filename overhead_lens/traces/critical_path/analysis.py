@@ -33,6 +33,7 @@ from overhead_lens.traces.critical_path.model import (
     WindowPath,
 )
 from overhead_lens.traces.critical_path.string_table import StringTable
+from overhead_lens.traces.side_by_side import side_by_side
 from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window
 
@@ -355,7 +356,8 @@ class PathAnalysis:
         self._window = window
         self._notes: list[str] = []
         chosen = self._chosen(window, steps)
-        self.windows = [self.over(each, step) for step, each in chosen]
+        _ = self._reaches_furthest
+        self.windows = side_by_side(lambda one: self.over(one[1], one[0]), chosen)
 
     def over(self, window: Window, step: int | None = None) -> WindowAnalysis:
         """The path of any window of positive length."""
@@ -388,7 +390,7 @@ class PathAnalysis:
             totals[each.used] += each.totals
         operators = _costliest(labels, labels.operator, totals * ~_IS_DELAY[labels.kind])
         kernels = _costliest(labels, labels.name, totals * _IS_DEVICE[labels.kind])
-        windows = tuple(each.path(operators, kernels) for each in self.windows)
+        windows = tuple(side_by_side(lambda each: each.path(operators, kernels), self.windows))
         return CriticalPath(windows, graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
 
     def frame(self) -> pd.DataFrame:

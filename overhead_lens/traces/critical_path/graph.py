@@ -44,7 +44,7 @@ from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BackwardPasses
-from overhead_lens.traces.intervals import distinct_values
+from overhead_lens.traces.intervals import distinct_values, ordered
 from overhead_lens.traces.launches import Linked
 
 EDGES = (
@@ -65,6 +65,7 @@ PROGRAM, EVENT, STREAM, STREAM_WAIT, LAUNCH, SYNC, BACKWARD, ASSUMED_WAIT, ASSUM
 _LATENCY, _QUEUE, _GAP, _UNEXPLAINED = (KINDS.index(kind) for kind in (LATENCY, QUEUE, GAP, UNEXPLAINED))
 _FIRST_DEVICE_KIND = len(HOST_CATEGORIES)
 _NO_LABEL = 0
+_MOST_NUMBERS = 2**62
 _ENDS, _AUTOGRAD, _HOST, _AUTOGRAD_BEGINS, _STARTS = range(5)
 
 
@@ -384,7 +385,7 @@ class _Builder:
     def _ordered(self, edges: Sequence[_Edges], time_ns: Ints, used: Bools, starts: Ints, ends: Ints) -> Graph:
         """The graph with its nodes in order, and without edges that would go backward."""
         rank, second, lane, decides = self._ranks(time_ns)
-        order = np.lexsort((second, rank, time_ns))
+        order = ordered(time_ns, rank, second)
         order = order[used[order]]
         place = np.full(len(time_ns), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
@@ -399,7 +400,7 @@ class _Builder:
         for number in distinct_values(kind[~forward]).tolist():
             self._break(number, int((kind[~forward] == number).sum()))
         by_target = np.flatnonzero(forward)
-        by_target = by_target[np.lexsort((source[by_target], kind[by_target], target[by_target]))]
+        by_target = by_target[ordered(target[by_target], kind[by_target], source[by_target])]
         source, target, kind, weight_ns = (column[by_target] for column in (source, target, kind, weight_ns))
         time_ns = time_ns[order]
         first = np.searchsorted(target, np.arange(len(order) + 1), "left")
@@ -461,10 +462,15 @@ class _Builder:
 
     def _labelled(self, what: Ints) -> tuple[Ints, StringTable]:
         """The distinct rows, and the number of each; the first row is number 0."""
-        number = np.zeros(len(what), dtype=np.int64)
-        for column in range(what.shape[1]):
-            codes, found = pd.factorize(what[:, column])
-            number = pd.factorize(number * max(1, len(found)) + codes)[0]
+        number, count = np.zeros(len(what), dtype=np.int64), 1
+        for column in what.T:
+            width = int(column.max(initial=-1)) + 2
+            if count * width > _MOST_NUMBERS:
+                number, known = pd.factorize(number)
+                count = len(known)
+            number = number * width + column + 1
+            count *= width
+        number = pd.factorize(number)[0]
         distinct = np.unique(number, return_index=True)[1]
         kind, name, operator, module = what[distinct].T
         return number, StringTable(kind, name, operator, module, self._names)

@@ -164,17 +164,19 @@ class Recorded:
     def of_copies(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
         """The same by the name of each call's copy, if known."""
         names = self.events["name"].cat
-        copies = np.array([self.launched.get(row, row) for row in self.host.rows[calls].tolist()], dtype=np.int64)
+        rows = self.host.rows[calls]
+        copies = np.where(self.launched[rows] >= 0, self.launched[rows], rows)
         codes = names.codes.to_numpy()[copies].astype(np.int64)
         return evidence(list(names.categories), codes, ns, lambda at: self.place(int(calls[at])))
 
     @cached_property
-    def launched(self) -> dict[int, int]:
-        """Row of the device work that each row of the event frame has launched last."""
-        pairs: dict[int, int] = {}
+    def launched(self) -> Ints:
+        """Row of the device work that each row of the event frame has launched last; -1 for none."""
+        last = np.full(len(self.events), -1, dtype=np.int64)
         for device in self.devices:
-            pairs |= dict(zip(device.linked.launch.tolist(), device.linked.rows.tolist(), strict=True))
-        return pairs
+            known = device.linked.launch >= 0
+            last[device.linked.launch[known]] = device.linked.rows[known]
+        return last
 
     def of_work(self, device: DeviceTimeline, at: Ints, ns: Ints) -> tuple[Evidence, ...]:
         """Device events by name with their counted time, and the place of the longest one's launch."""
@@ -190,20 +192,19 @@ class Recorded:
 
     def place_of_row(self, row: int) -> tuple[str, str]:
         """The same for a row of the event frame, -1 for none."""
-        found = np.flatnonzero(self.host.rows == row)
-        return self.place(int(found[0])) if row >= 0 and len(found) else ("", "")
+        at = int(np.searchsorted(self.host.rows, row))
+        return self.place(at if at < len(self.host.rows) and self.host.rows[at] == row else -1)
 
     def _line_around(self, event: int) -> str:
         host = self.host
-        inner = int(host.around.open_at(host.thread[[event]], host.start_ns[[event]])[0])
-        line = self._functions[inner] if inner >= 0 else -1
+        inner = host.around.open_at(host.thread[[event]], host.start_ns[[event]]).tolist()
+        (line,) = host.around.nearest_of(inner, self._functions)
         return host.names[int(host.name[line])] if line >= 0 else ""
 
     @cached_property
-    def _functions(self) -> Ints:
-        """The innermost Python function outside of torch around each host event; -1 for none."""
-        is_function = passing(self.host.names, lambda name: torch_names.FUNCTION.match(name) is not None)
-        return self.host.around.nearest(is_function[self.host.name])
+    def _functions(self) -> Bools:
+        """Whether each host event is a Python function outside of torch."""
+        return passing(self.host.names, lambda name: torch_names.FUNCTION.match(name) is not None)[self.host.name]
 
     def _module_around(self, event: int) -> str:
         if self.scopes is None:

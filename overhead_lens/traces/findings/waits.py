@@ -101,9 +101,9 @@ def _uploads(recorded: Recorded, calls: Ints) -> Bools:
     """Whether each call copies to the device."""
     names = recorded.events["name"].cat
     upload = passing(names.categories, lambda name: torch_names.COPY_TO_DEVICE.match(name) is not None)
-    launched = [recorded.launched.get(row, -1) for row in recorded.host.rows[calls].tolist()]
-    codes = names.codes.to_numpy()
-    return np.array([row >= 0 and bool(upload[codes[row]]) for row in launched], dtype=bool)
+    launched = recorded.launched[recorded.host.rows[calls]]
+    is_upload: Bools = (launched >= 0) & upload[names.codes.to_numpy()[launched]]
+    return is_upload
 
 
 def _inside(recorded: Recorded, calls: Ints, names: frozenset[str]) -> Bools:

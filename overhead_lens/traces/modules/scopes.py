@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
@@ -27,7 +28,7 @@ from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.modules.backward import Arguments, forward_operators, is_backward_node
 from overhead_lens.traces.modules.model import EVENTS, MARKS
-from overhead_lens.traces.timeline import Nesting, Segments, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, ends_of, sweep
 
 OUTSIDE = -1
 
@@ -89,18 +90,28 @@ def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple
     parent, open_at = _nested(host, event, window)
     nodes = np.flatnonzero(~is_module)
     operator = forward_operators(host, sequence, event[nodes], arguments)
-    growing = _Growing(host, event, is_module, parent, labels)
-    growing.grow(nodes, operator, _innermost(open_at, host.thread[operator], host.start_ns[operator]))
+    known = np.flatnonzero(operator >= 0)
+    forward = nodes[known], _innermost(open_at, host.thread[operator[known]], host.start_ns[operator[known]])
+    accumulates = passing(host.names, lambda name: name.endswith(torch_names.ACCUMULATES))[host.name[event]]
+    before = np.where(accumulates, _node_before(nodes, host.thread[event], parent), -1)
+    texts = list(dict.fromkeys(labels.values()))
+    number_of = {text: number for number, text in enumerate(texts)}
+    of_name = np.full(len(host.names), -1, dtype=np.int64)
+    of_name[list(labels)] = [number_of[text] for text in labels.values()]
+    label = of_name[host.name[event]]
+    call = ends_of(_references(parent, is_module, label, forward, before))
+    place, parents, named = _tree(parent, call, label)
+    own = np.arange(len(event))
     return Scopes(
         known_from,
         event,
         parent,
         is_module,
-        np.array(growing.backward, dtype=bool),
-        np.array(growing.module, dtype=np.int64),
-        np.array(growing.joined, dtype=bool),
-        growing.parents,
-        growing.names,
+        ends_of(np.where(is_module, parent, own)) >= 0,
+        place,
+        _joined(is_module, forward[0], before),
+        parents,
+        [texts[number] for number in named],
         open_at,
     )
 
@@ -143,58 +154,69 @@ def _innermost(open_at: Mapping[int, Segments], thread: Ints, instants_ns: Ints)
     return found
 
 
-class _Growing:
-    """The tree under construction, and what each scope belongs to."""
+def _node_before(nodes: Ints, thread: Ints, parent: Ints) -> Ints:
+    """For each node the last node before it inside of the same scope of the same thread; -1 for none."""
+    around = np.where(parent[nodes] >= 0, parent[nodes], -1 - thread[nodes])
+    order = np.argsort(around, kind="stable")
+    again = np.flatnonzero(around[order[1:]] == around[order[:-1]])
+    before = np.full(len(parent), -1, dtype=np.int64)
+    before[nodes[order[again + 1]]] = nodes[order[again]]
+    return before
 
-    def __init__(
-        self, host: HostEvents, event: Ints, is_module: Bools, parent: Ints, labels: Mapping[int, str]
-    ) -> None:
-        self._label = [labels.get(name) for name in host.name[event].tolist()]
-        accumulates = passing(host.names, lambda name: name.endswith(torch_names.ACCUMULATES))
-        self._accumulates = accumulates[host.name[event]].tolist()
-        self._thread = host.thread[event].tolist()
-        self._is_module, self._parent = is_module.tolist(), parent.tolist()
-        self._places: dict[tuple[int, str], int] = {}
-        self._first: dict[str, int] = {}
-        self._before: dict[tuple[int, int], int] = {}
-        self.parents: list[int] = []
-        self.names: list[str] = []
-        self.module = [OUTSIDE] * len(event)
-        self.backward = (~is_module).tolist()
-        self.joined = [False] * len(event)
 
-    def grow(self, nodes: Ints, operator: Ints, scope: Ints) -> None:
-        """Go through the scopes in order of start: what a scope refers to has started before it."""
-        forward = dict(zip(nodes.tolist(), zip(operator.tolist(), scope.tolist(), strict=True), strict=True))
-        for at, above in enumerate(self._parent):
-            around = self.module[above] if above >= 0 else OUTSIDE
-            label = self._label[at]
-            if label is not None and self._is_module[at]:
-                self.backward[at] = above >= 0 and self.backward[above]
-                self.module[at] = self._place(label, around, again=above >= 0 and not self._is_module[above])
-            else:
-                self.module[at] = self._of_node(at, around, *forward[at])
-                self._before[self._thread[at], above] = at
+def _references(parent: Ints, is_module: Bools, label: Ints, forward: tuple[Ints, Ints], before: Ints) -> Ints:
+    """For each scope an earlier one that belongs where it does; itself for a call that has a place of its own, -1 for none.
 
-    def _place(self, label: str, around: int, *, again: bool) -> int:
-        if again and label in self._first:
-            return self._first[label]
-        place = self._places.setdefault((around, label), len(self.parents))
-        if place == len(self.parents):
-            self.parents.append(around)
-            self.names.append(label)
-            self._first.setdefault(label, place)
-        return place
+    Args:
+        label: Number of the module's name, -1 for a node.
+        forward: Nodes that are joined to their forward, and the scope of each.
+        before: Of an accumulation, the node before it.
+    """
+    steps = np.where(is_module, np.arange(len(parent)), np.where(before >= 0, before, parent))
+    steps[forward[0]] = forward[1]
+    modules = np.flatnonzero(is_module)
+    first = np.zeros(int(label.max(initial=-1)) + 1, dtype=np.int64)
+    first[label[modules[::-1]]] = modules[::-1]
+    again = modules[(parent[modules] >= 0) & ~is_module[parent[modules]]]
+    steps[again] = first[label[again]]
+    return steps
 
-    def _of_node(self, at: int, around: int, operator: int, scope: int) -> int:
-        if operator >= 0:
-            self.joined[at] = True
-            return self.module[scope] if scope >= 0 else OUTSIDE
-        before = self._before.get((self._thread[at], self._parent[at]), -1)
-        if self._accumulates[at] and before >= 0:
-            self.joined[at] = self.joined[before]
-            return self.module[before]
-        return around
+
+def _joined(is_module: Bools, joined: Ints, before: Ints) -> Bools:
+    """Whether each node is joined to its forward, or accumulates what such a node has made."""
+    steps = np.where(is_module, -1, before)
+    steps[joined] = joined
+    found: Bools = ends_of(steps) >= 0
+    return found
+
+
+def _tree(parent: Ints, call: Ints, label: Ints) -> tuple[Ints, list[int], list[int]]:
+    """Place of each scope, and parent and label of each place; places are numbered by their first call.
+
+    Args:
+        call: The module call that each scope belongs to, ``OUTSIDE`` for none.
+    """
+    around = np.append(call, OUTSIDE)[parent]
+    calls = np.flatnonzero(call == np.arange(len(call)))
+    above = np.append(around, OUTSIDE)
+    depth = (above >= 0).astype(np.int64)
+    while (above >= 0).any():
+        depth += depth[above]
+        above = above[above]
+    order = calls[np.argsort(depth[calls], kind="stable")]
+    place = np.full(len(call) + 1, OUTSIDE, dtype=np.int64)
+    count = 0
+    for level in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1):
+        codes, distinct = pd.factorize((place[around[level]] + 1) * (int(label.max(initial=0)) + 1) + label[level])
+        place[level] = count + codes
+        count += len(distinct)
+    first = np.zeros(count, dtype=np.int64)
+    first[place[calls[::-1]]] = calls[::-1]
+    by_call = np.argsort(first)
+    number = np.full(count + 1, OUTSIDE, dtype=np.int64)
+    number[by_call] = np.arange(count)
+    outer = number[place[around[first[by_call]]]]
+    return number[place[call]], outer.tolist(), label[first[by_call]].tolist()
 
 
 def called_module(event: str) -> str | None:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.intervals import distinct_values, union
+from overhead_lens.traces.intervals import distinct_values, ordered, union
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.sequences.model import LAUNCHES, OPERATORS, RepeatedSequence
 from overhead_lens.traces.sequences.repeats import Repeat, repeats
@@ -124,7 +124,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
 
 def _by_text(codes: Ints, names: Sequence[str]) -> Ints:
     """The place of each name among those used, so that what starts together stands in one order in every file."""
-    used = distinct_values(codes)
+    used = np.flatnonzero(np.bincount(codes))
     place = np.zeros(len(names) + 1, dtype=np.int64)
     place[sorted(used.tolist(), key=lambda code: names[code])] = np.arange(len(used))
     return place[codes]
@@ -178,7 +178,9 @@ def _operators(host: HostEvents, linked: Linked) -> Items:
     able = np.flatnonzero(host.operator & named)
     end_ns = host.start_ns + host.dur_ns
     text = _by_text(host.name[able], host.names)
-    able = able[np.lexsort((text, -end_ns[able], host.start_ns[able], host.thread[able]))]
+    able = able[ordered(host.start_ns[able], -end_ns[able], text)]
+    # Small integers are sorted by radix.
+    able = able[np.argsort(host.thread[able].astype(np.min_scalar_type(len(host.threads))), kind="stable")]
     top = able[_outermost(host.thread[able], host.start_ns[able], end_ns[able])]
     calls = np.flatnonzero(np.isin(host.rows, linked.launch))
     lane, first = _lanes(host.thread[top])
@@ -353,11 +355,12 @@ def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequ
 
 def _around(host: HostEvents, thread: Ints, at_ns: Ints) -> list[list[str]]:
     """Outermost operator, innermost module and Python function outside of torch that are open on threads at some times."""
-    around, names = host.around, [*host.names, ""]
-    first = around.open_at(thread, at_ns)
+    around, names = host.around, host.names
+    first = around.open_at(thread, at_ns).tolist()
     operator, module, line = (passing(host.names, test)[host.name] for test in _MARKS)
-    near = (around.nearest(operator & host.operator, outermost=True), around.nearest(module), around.nearest(line))
-    found = [[names[code] for code in taken(host.name, taken(each, first)).tolist()] for each in near]
+    scopes = around.nearest_of(first, operator & host.operator, outermost=True)
+    near = (scopes, around.nearest_of(first, module), around.nearest_of(first, line))
+    found = [[names[host.name[event]] if event >= 0 else "" for event in each] for each in near]
     return [
         [scope, inside.removeprefix(torch_names.MODULE_PREFIX), at] for scope, inside, at in zip(*found, strict=True)
     ]

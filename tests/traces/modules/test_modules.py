@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,9 +18,11 @@ from overhead_lens.export.query import run_query
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.traces.analyzer import Analyzer
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.modules.backward import forward_operators
 from overhead_lens.traces.modules.model import EVENTS, MARKS, MOST_PATH_NAMES, ModuleBudgets, ModuleTime
-from overhead_lens.traces.modules.scopes import OUTSIDE, class_and_number, marked_module
+from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes, class_and_number, marked_module
 from overhead_lens.traces.pieces import Analyzed
 from tests.documents import validated
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, MAIN, WORKER, analyzer_of, call, drawn, kernel, timed, trace_of
@@ -475,6 +478,55 @@ def test_the_order_of_the_events_does_not_matter(rows: list[tuple], data: st.Dat
     entries = entries_of(rows)
     shuffled = data.draw(st.permutations(entries))
     assert analyzer_of(*entries).analysis().modules == analyzer_of(*shuffled).analysis().modules
+
+
+def walked(scopes: Scopes, host: HostEvents, forward: dict[int, int]) -> tuple[list[int], list[bool], list[str]]:
+    """Place of each scope, whether it is joined, and the path of each place: one scope after the other, in order of start."""
+    belongs, joined, paths, first = [], [], [], {}
+    last: dict[tuple[int, int], int] = {}
+    for at, (event, above) in enumerate(zip(scopes.event.tolist(), scopes.parent.tolist(), strict=True)):
+        around = belongs[above] if above >= 0 else OUTSIDE
+        name, key = host.names[host.name[event]], (int(host.thread[event]), above)
+        is_module = name.startswith("nn.Module: ")
+        before = last.get(key) if name.endswith("AccumulateGrad") else None
+        if is_module:
+            label = name.removeprefix("nn.Module: ")
+            path = f"{paths[around] if around != OUTSIDE else ''}/{label}"
+            if path not in paths and not (above >= 0 and not scopes.is_module[above] and label in first):
+                first.setdefault(label, len(paths))
+                paths.append(path)
+            again = above >= 0 and not scopes.is_module[above]
+            belongs.append(first[label] if again else paths.index(path))
+            joined.append(False)
+            continue
+        if at in forward:
+            belongs.append(belongs[forward[at]] if forward[at] >= 0 else OUTSIDE)
+        else:
+            belongs.append(around if before is None else belongs[before])
+        joined.append(at in forward or (before is not None and joined[before]))
+        last[key] = at
+    return belongs, joined, paths
+
+
+@settings(max_examples=500, deadline=None)
+@given(rows=DRAWN)
+def test_scopes_belong_where_a_walk_through_them_puts_them(rows: list[tuple]) -> None:
+    analyzer = analyzer_of(*entries_of(rows))
+    scopes, host, events = analyzer.module_scopes, analyzer._host, analyzer._trace.events
+    if scopes is None:
+        return
+    nodes = np.flatnonzero(~scopes.is_module)
+    sequence = events["sequence"].to_numpy()[host.rows]
+    operator = forward_operators(host, sequence, scopes.event[nodes], analyzer._trace.arguments)
+    known = operator >= 0
+    open_then = scopes.around(host.thread[operator[known]], host.start_ns[operator[known]])
+    forward = dict(zip(nodes[known].tolist(), open_then.tolist(), strict=True))
+    paths: list[str] = []
+    for parent, name in zip(scopes.parents, scopes.names, strict=True):
+        paths.append(f"{paths[parent] if parent != OUTSIDE else ''}/{name}")
+    assert (scopes.module.tolist(), scopes.joined.tolist(), paths) == walked(scopes, host, forward)
+    inside = [above >= 0 and (not scopes.is_module[above] or scopes.backward[above]) for above in scopes.parent.tolist()]
+    assert scopes.backward.tolist() == [not module or within for module, within in zip(scopes.is_module, inside, strict=True)]
 
 
 @settings(max_examples=150, deadline=None)
