@@ -37,7 +37,7 @@ import pandas as pd
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.traces.critical_path.lanes import Chain, Threads, chain, nearest, passes_of
+from overhead_lens.traces.critical_path.lanes import Chain, Codes, Threads, chain, nearest, passes_of
 from overhead_lens.traces.critical_path.model import GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
 from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
@@ -71,7 +71,7 @@ _ENDS, _AUTOGRAD, _HOST, _AUTOGRAD_BEGINS, _STARTS = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order in which every edge goes forward; int64 arrays.
+    """Nodes in an order in which every edge goes forward; int64 arrays, ``kind`` int8.
 
     Attributes:
         time_ns: Per node, ascending.
@@ -125,7 +125,7 @@ class _Edges:
     source: Ints
     target: Ints
     weight_ns: Ints
-    what: Ints
+    what: Ints | Codes
 
 
 class _Builder:
@@ -226,8 +226,7 @@ class _Builder:
         edges = []
         for offset, one in zip(self._offsets.tolist(), self._chains, strict=False):
             source = offset + np.arange(len(one.weight_ns))
-            what = np.column_stack((one.kind, one.name, one.operator, one.module))
-            edges.append(_Edges(PROGRAM, source, source + 1, one.weight_ns, what))
+            edges.append(_Edges(PROGRAM, source, source + 1, one.weight_ns, one.label))
         return edges
 
     def _backward(self) -> list[_Edges]:
@@ -389,13 +388,11 @@ class _Builder:
         order = order[used[order]]
         place = np.full(len(time_ns), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
-        columns = [
-            (place[one.source], place[one.target], np.full(len(one.source), one.kind), one.weight_ns) for one in edges
-        ]
-        source, target, kind, weight_ns = (
-            np.concatenate(column).astype(np.int64) if columns else np.zeros(0, dtype=np.int64)
-            for column in (zip(*columns, strict=True) if columns else [()] * 4)
-        )
+        none = np.zeros(0, dtype=np.int64)
+        source = np.concatenate([none, *(place[one.source] for one in edges)])
+        target = np.concatenate([none, *(place[one.target] for one in edges)])
+        weight_ns = np.concatenate([none, *(one.weight_ns for one in edges)])
+        kind = np.repeat(np.array([one.kind for one in edges], dtype=np.int8), [len(one.source) for one in edges])
         forward = source < target
         for number in distinct_values(kind[~forward]).tolist():
             self._break(number, int((kind[~forward] == number).sum()))
@@ -406,7 +403,7 @@ class _Builder:
         first = np.searchsorted(target, np.arange(len(order) + 1), "left")
         delayed, delay_ns = self._delays(time_ns, source, target, weight_ns, place[starts])
         what = [self._nothing(1), self._lost(_QUEUE, delayed), *(one.what for one in edges)]
-        label, labels = self._labelled(np.concatenate(what))
+        label, labels = self._labelled(np.concatenate(what, dtype=np.int32, casting="same_kind"))
         delay_label = np.zeros(len(order), dtype=np.int64)
         delay_label[place[starts[delayed]]] = label[1 : len(delayed) + 1]
         event = np.full(len(order), -1, dtype=np.int64)
@@ -460,7 +457,7 @@ class _Builder:
         delay_ns[starts[delayed]] = time_ns[starts[delayed]] - begins[starts[delayed]]
         return delayed, delay_ns
 
-    def _labelled(self, what: Ints) -> tuple[Ints, StringTable]:
+    def _labelled(self, what: Codes) -> tuple[Ints, StringTable]:
         """The distinct rows, and the number of each; the first row is number 0."""
         number, count = np.zeros(len(what), dtype=np.int64), 1
         for column in what.T:
@@ -472,7 +469,7 @@ class _Builder:
             count *= width
         number = pd.factorize(number)[0]
         distinct = np.unique(number, return_index=True)[1]
-        kind, name, operator, module = what[distinct].T
+        kind, name, operator, module = what[distinct].astype(np.int64).T
         return number, StringTable(kind, name, operator, module, self._names)
 
     def _lane_names(self) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
@@ -21,6 +22,7 @@ from overhead_lens.traces.intervals import merged
 
 _WAIT = HOST_CATEGORIES.index("wait")
 
+Codes = npt.NDArray[np.int32]
 Threads = Mapping[tuple[str, str], ThreadPieces]
 
 
@@ -31,16 +33,13 @@ class Chain:
     Attributes:
         time_ns: int64, shape ``(n,)``, ascending: the nodes. The last is the window's end.
         weight_ns: int64, shape ``(n - 1,)``: from each node to the next.
-        kind, name, operator, module: int64, shape ``(n - 1,)``: the label of each interval: a number in ``HOST_CATEGORIES``, then
-            codes of names, -1 for none.
+        label: int32, shape ``(n - 1, 4)``: kind (a number in ``HOST_CATEGORIES``) of each interval, then codes of its name,
+            operator and module, -1 for none.
     """
 
     time_ns: Ints
     weight_ns: Ints
-    kind: Ints
-    name: Ints
-    operator: Ints
-    module: Ints
+    label: Codes
 
     def at(self, time_ns: Ints) -> Ints:
         """The node at each time."""
@@ -81,9 +80,12 @@ def chain(
     is_open = np.cumsum(change)[: len(time_ns) - 1] == 0
     owner = pieces.owner[piece]
     event = pieces.timeline.events[np.maximum(owner, 0)] if len(pieces.timeline.events) else owner
-    operator, module = (np.where(owner >= 0, codes[event], -1) if len(codes) else owner for codes in around)
+    label = np.empty((len(piece), 4), dtype=np.int32)
+    label[:, 0], label[:, 1] = kind[piece], pieces.name[piece]
+    for column, codes in enumerate(around, 2):
+        label[:, column] = np.where(owner >= 0, codes[event], -1) if len(codes) else owner
     weight_ns = np.where(known[piece] & is_open, np.diff(time_ns), 0)
-    return Chain(time_ns, weight_ns, kind[piece], pieces.name[piece], operator, module)
+    return Chain(time_ns, weight_ns, label)
 
 
 def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busiest: bool) -> Bools:
