@@ -110,9 +110,10 @@ def round_to_sum(values: Sequence[float], total: int) -> list[int]:
     missing = total - sum(floors)
     if not 0 <= missing <= len(floors):
         raise ValueError(f"{sum(values)} cannot be rounded to {total}")
-    by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - values[index])
-    for index in by_remainder[:missing]:
-        floors[index] += 1
+    if missing:
+        by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - values[index])
+        for index in by_remainder[:missing]:
+            floors[index] += 1
     return floors
 
 
