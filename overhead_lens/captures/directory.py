@@ -85,7 +85,7 @@ _OF_A_STUDY = re.compile(r"overhead-lens/(\w+)-capture/\d+")
 def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
     """The directory to record into: ``output``, or a new one under ``parent``.
 
-    It is removed after a ``UsageError``, after an error before which nothing was written, and after Ctrl-C if it holds no capture.
+    It is removed after a ``UsageError``, after an error before which nothing was written, and if Ctrl-C left no capture in it.
 
     Raises:
         UsageError: ``output`` is not empty.

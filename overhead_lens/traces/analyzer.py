@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
 
@@ -53,7 +53,7 @@ from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
 from overhead_lens.traces.pieces import HOST, IDLE, MEMORY, MODULE_CALLS, QUEUE, REPETITIONS, Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
-from overhead_lens.traces.side_by_side import side_by_side
+from overhead_lens.traces.side_by_side import beside, side_by_side
 from overhead_lens.traces.window import Window
 
 
@@ -91,14 +91,16 @@ class Analyzer:
 
     def analysis(self) -> TraceAnalysis:
         """The budgets."""
-        # Arrays are computed without the interpreter's lock: parts that need no budget of a thread go beside those that do.
-        beside = ThreadPoolExecutor(1)
-        repeated = beside.submit(lambda: self.repeated)
-        memory = beside.submit(lambda: tuple(life.analysis(self._step_windows) for life in self.memory))
-        beside.submit(lambda: self.module_scopes)
+        with beside() as other:
+            return self._analysis(other)
+
+    def _analysis(self, other: Executor) -> TraceAnalysis:
+        # The other thread computes parts that need no budget of a thread.
+        repeated = other.submit(lambda: self.repeated)
+        memory = other.submit(lambda: tuple(life.analysis(self._step_windows) for life in self.memory))
+        other.submit(lambda: self.module_scopes)
         _ = self._computing
-        modules = beside.submit(lambda: self.modules)
-        beside.shutdown(wait=False)
+        modules = other.submit(lambda: self.modules)
         analysis = TraceAnalysis(
             path=self._trace.path,
             rank=self._trace.rank,

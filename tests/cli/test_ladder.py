@@ -195,6 +195,7 @@ def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path) -> 
     asleep(tmp_path, 2)
     os.killpg(process.pid, signal.SIGINT)
     _ends(tmp_path, process, "interrupted", 130)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.measures

@@ -188,6 +188,9 @@ def _is_ended(folder: Path, process: subprocess.Popen[str], number: int, code: i
     assert process.returncode == code
     assert (output, errors) == ("", "" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
     wait_until_gone(process.pid)
+    if number != signal.SIGKILL:
+        assert not (folder / "out").exists()
+        return
     assert error_line(lens("report", "out", cwd=folder)) == (
         "out is not a complete capture: it has no meta.json (was it interrupted?)"
     )
@@ -230,14 +233,15 @@ def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
 def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
     both = [start_standing_in(tmp_path, "profile", SLEEP) for _ in range(2)]
     asleep(tmp_path, 4)
-    for process in both:
-        process.send_signal(signal.SIGINT)
-    assert [process.communicate(timeout=180)[1] for process in both] == ["overhead-lens: interrupted\n"] * 2
     places = sorted(path.name for path in (tmp_path / "traces").iterdir())
     assert len(places) == 2
     for name in places:
         assert name.startswith("tiny-")
         assert error_line(lens("report", f"traces/{name}", cwd=tmp_path)).startswith(f"traces/{name} is not a complete")
+    for process in both:
+        process.send_signal(signal.SIGINT)
+    assert [process.communicate(timeout=180)[1] for process in both] == ["overhead-lens: interrupted\n"] * 2
+    assert not list(tmp_path.glob("traces/*"))
 
 
 @pytest.mark.parametrize(("interrupted", "raised"), [(True, Interrupted), (False, MeasurementError)])

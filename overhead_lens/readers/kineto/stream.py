@@ -128,7 +128,7 @@ class _Scan:
         self._counters = np.zeros(layout.COUNTER_COUNT, dtype=np.int64)
         self._counters[layout.COMMA] = 1  # a comma before the first entry is stray
         self._issues: Counter[str] = Counter()
-        self._full: list[tuple[_Rows, int]] = []
+        self._columns = _AllRows()
         self._rows = _new_rows()
         self._row = 0
         self._kept: dict[int, bytes] = {}
@@ -137,7 +137,6 @@ class _Scan:
         self._full_said: list[Ints] = []
         self._asked_for = np.zeros(0, dtype=np.int8)
         self._products = 0
-        self._full_rows = 0
         self._at_end = False
         self._before = b""
         self._after: list[bytes] = []
@@ -200,10 +199,7 @@ class _Scan:
             status, at, self._row = layout.scan(*self._passed(block.data, at, end, final=final))
             self._settle(block, first)
             if status == layout.NEED_ROWS:
-                self._full.append((self._rows, self._row))
-                self._close_said()
-                self._full_rows += self._row
-                self._rows, self._row = _new_rows(), 0
+                self._close_rows()
             elif status == layout.NEED_TABLE:
                 self._strings.grow(block.size)
             else:
@@ -247,7 +243,7 @@ class _Scan:
         mine = mine[asked > 0]
         text = memoryview(block.data.data)
         places = (numbers[layout.ARGS_AT][mine].tolist(), numbers[layout.ARGS_SIZE][mine].tolist())
-        for row, at, size in zip((mine + self._full_rows).tolist(), *places, strict=True):
+        for row, at, size in zip((mine + self._columns.count).tolist(), *places, strict=True):
             if size > 0:
                 self._kept[row] = bytes(text[at : at + size])
 
@@ -273,27 +269,21 @@ class _Scan:
             kind[row] = OTHER
             self._issues[BAD_MEMORY] += 1
 
-    def _close_said(self) -> None:
-        """Keep what the rows of a full chunk say."""
+    def _close_rows(self) -> None:
+        """Move the rows of a chunk, and what they say, to where the whole file's are."""
         part = self._said[: int(self._counters[layout.SAID])].copy()
-        part[:, 0] += self._full_rows
+        part[:, 0] += self._columns.count
         self._full_said.append(part[np.argsort(part[:, 0], kind="stable")])
         self._counters[layout.SAID] = 0
+        kind, codes, numbers = self._rows
+        self._columns.append([each[: self._row] for each in (kind, *codes, *numbers)])
+        kind[:] = 0
+        self._row = 0
 
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Contents:
-        self._full.append((self._rows, self._row))
-        self._close_said()
-        columns: list[list[Ints]] = [[] for _ in range(1 + layout.CODE_COUNT + layout.NUMBER_COUNT)]
-        for (kind, codes, numbers), count in self._full:
-            for column, part in zip(columns, (kind, *codes, *numbers), strict=True):
-                column.append(part[:count])
-        self._full, self._rows = [], _new_rows(0)
-        # Only one column at a time is in memory twice.
-        joined = []
-        for column in columns:
-            joined.append(np.concatenate(column))
-            column.clear()
-        values = dict(zip((*CODES, *NUMBERS, "arguments_at", "arguments_size"), joined[1:], strict=True))
+        self._close_rows()
+        kind, *columns = self._columns.whole()
+        values = dict(zip((*CODES, *NUMBERS, "arguments_at", "arguments_size"), columns, strict=True))
         for number, reason in _COUNTED:
             if self._counters[number]:
                 self._issues[reason] += int(self._counters[number])
@@ -301,8 +291,8 @@ class _Scan:
             self._issues[TRUNCATED] = 1
         places = _Arguments(values.pop("arguments_at"), values.pop("arguments_size"), self._kept)
         said = np.concatenate(self._full_said)
-        of_memory = joined[0][said[:, 0]] == MEMORY
-        made = Columns(joined[0], values, self._strings.decoded(), said[of_memory, 1:], self._values, said[~of_memory])
+        of_memory = kind[said[:, 0]] == MEMORY
+        made = Columns(kind, values, self._strings.decoded(), said[of_memory, 1:], self._values, said[~of_memory])
         entries = int(self._counters[layout.ENTRIES])
         arguments = partial(_decoder, self._path, places)
         return Contents(self._path, made, entries, raw_bytes, dict(self._issues), self._metadata(), arguments)
@@ -311,6 +301,29 @@ class _Scan:
         """Values outside the events, if their text is valid."""
         before, after = json_object(self._before + b"]}"), json_object(b'{"traceEvents":[]' + b"".join(self._after))
         return {name: value for name, value in (before | after).items() if name != "traceEvents"}
+
+
+class _AllRows:
+    """The columns of all rows so far. Where the system moves pages without a copy, no row is in memory twice."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._columns = [np.empty(0, dtype=part.dtype) for rows in _new_rows(0) for part in np.atleast_2d(rows)]
+
+    def append(self, parts: Sequence[Ints]) -> None:
+        """Append rows, a part for each column."""
+        count = self.count + len(parts[0])
+        for column, part in zip(self._columns, parts, strict=True):
+            if count > len(column):
+                column.resize(max(count, len(column) * 5 // 4), refcheck=False)
+            column[self.count : count] = part
+        self.count = count
+
+    def whole(self) -> list[Ints]:
+        """The columns; none can be appended afterwards."""
+        for column in self._columns:
+            column.resize(self.count, refcheck=False)
+        return self._columns
 
 
 def _asked_for(text: bytes) -> int:

@@ -525,8 +525,12 @@ def test_scopes_belong_where_a_walk_through_them_puts_them(rows: list[tuple]) ->
     for parent, name in zip(scopes.parents, scopes.names, strict=True):
         paths.append(f"{paths[parent] if parent != OUTSIDE else ''}/{name}")
     assert (scopes.module.tolist(), scopes.joined.tolist(), paths) == walked(scopes, host, forward)
-    inside = [above >= 0 and (not scopes.is_module[above] or scopes.backward[above]) for above in scopes.parent.tolist()]
-    assert scopes.backward.tolist() == [not module or within for module, within in zip(scopes.is_module, inside, strict=True)]
+    inside = [
+        above >= 0 and (not scopes.is_module[above] or scopes.backward[above]) for above in scopes.parent.tolist()
+    ]
+    assert scopes.backward.tolist() == [
+        not module or within for module, within in zip(scopes.is_module, inside, strict=True)
+    ]
 
 
 @settings(max_examples=150, deadline=None)
