@@ -73,19 +73,6 @@ def distinct_values(values: Ints) -> Ints:
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def ordered(values: Ints, *ties: Ints) -> Ints:
-    """Positions in order of ``values``; those of equal values by ``ties``, the first counting most, then as given."""
-    order = np.argsort(values, kind="stable")
-    ascending = values[order]
-    same = ascending[1:] == ascending[:-1]
-    # Only runs of equal values need the other keys; they are few and short.
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    if len(tied):
-        alike = order[tied]
-        order[tied] = alike[np.lexsort((*(key[alike] for key in reversed(ties)), values[alike]))]
-    return order
-
-
 def union(start_ns: Ints, dur_ns: Ints) -> Union:
     """The union of intervals in any order; empty ones cover nothing."""
     lasting = np.flatnonzero(dur_ns > 0)

@@ -22,7 +22,6 @@ from typing import TypeAlias
 import numpy as np
 
 from overhead_lens.stats.values import Bools, Ints, taken
-from overhead_lens.traces.intervals import ordered
 from overhead_lens.traces.loops import run
 
 _Input: TypeAlias = Sequence[int]
@@ -85,6 +84,19 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
         owned = owner >= 0
         owner[owned] = rows[owner[owned]]
     return Segments(start, dur, owner)
+
+
+def ordered(values: Ints, *ties: Ints) -> Ints:
+    """Positions in order of ``values``; those of equal values by ``ties``, the first counting most, then as given."""
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
+    same = ascending[1:] == ascending[:-1]
+    # Only runs of equal values need the other keys; they are few and short.
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if len(tied):
+        alike = order[tied]
+        order[tied] = alike[np.lexsort((*(key[alike] for key in reversed(ties)), values[alike]))]
+    return order
 
 
 def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints | None:

@@ -44,8 +44,9 @@ from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BackwardPasses
-from overhead_lens.traces.intervals import distinct_values, ordered
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import Linked
+from overhead_lens.traces.timeline import ordered
 
 EDGES = (
     "program_order",
@@ -71,7 +72,7 @@ _ENDS, _AUTOGRAD, _HOST, _AUTOGRAD_BEGINS, _STARTS = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order in which every edge goes forward; int64 arrays, ``kind`` int8.
+    """Nodes in an order in which every edge goes forward; int64 arrays.
 
     Attributes:
         time_ns: Per node, ascending.
@@ -392,7 +393,7 @@ class _Builder:
         source = np.concatenate([none, *(place[one.source] for one in edges)])
         target = np.concatenate([none, *(place[one.target] for one in edges)])
         weight_ns = np.concatenate([none, *(one.weight_ns for one in edges)])
-        kind = np.repeat(np.array([one.kind for one in edges], dtype=np.int8), [len(one.source) for one in edges])
+        kind = np.repeat(np.array([one.kind for one in edges], dtype=np.int64), [len(one.source) for one in edges])
         forward = source < target
         for number in distinct_values(kind[~forward]).tolist():
             self._break(number, int((kind[~forward] == number).sum()))

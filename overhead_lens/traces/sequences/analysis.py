@@ -14,10 +14,11 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.intervals import distinct_values, ordered, union
+from overhead_lens.traces.intervals import distinct_values, union
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.sequences.model import LAUNCHES, OPERATORS, RepeatedSequence
 from overhead_lens.traces.sequences.repeats import Repeat, repeats
+from overhead_lens.traces.timeline import ordered
 
 _MOST = 10
 _MOST_NAMES = 16
