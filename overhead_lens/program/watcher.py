@@ -238,7 +238,8 @@ class StepWatcher:
         self._mark()
         self._begin_ns = 0
         if self._alive and not self._is_measured:
-            self._candidates.clear()
+            # A more reliable source may be about to become regular: it keeps its marks.
+            self._candidates = {key: each for key, each in self._candidates.items() if each.kind != "loop"}
             self._scouting_since = 0
             for number in range(len(self._loops)):
                 if self._chosen is not None and number != self._chosen.key:

@@ -338,6 +338,20 @@ def test_the_next_loop_may_be_the_real_one(start: Callable[..., Program]) -> Non
     assert len(program.rows()) == 1
 
 
+def test_a_short_loop_within_slow_first_steps_does_not_hide_the_optimizer(start: Callable[..., Program]) -> None:
+    program = start(OUTER, INNER)
+    found = []
+    for step in range(8):
+        program.tick(0, after_ns=4 * S if step < 2 else 100 * MS)
+        for _ in range(2):
+            program.tick(1)
+        program.leave(1)
+        program.mark("optimizer")
+        found.append(program.found_by)
+    # After three seconds a loop is better than nothing; three calls of the optimizer are better than a loop.
+    assert found == [None, "loop", "loop", *["optimizer"] * 5]
+
+
 def test_a_loop_that_was_measured_stays(start: Callable[..., Program]) -> None:
     program = start(Loop("train.py", 3, 4), Loop("train.py", 6, 7))
     sampler = answering(program)

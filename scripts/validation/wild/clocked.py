@@ -21,7 +21,7 @@ import re
 import statistics
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns
@@ -84,13 +84,7 @@ class Clock:
 
     def _clocked(self) -> dict[str, float]:
         first, last = self.steps // 3, self.steps
-        steps_ns = [later - begin for begin, later in itertools.pairwise(self.marks[first : last + 1])]
-        size = max(1, len(steps_ns) // _BLOCKS)
-        blocks = [statistics.fmean(steps_ns[at : at + size]) for at in range(0, len(steps_ns) - size + 1, size)]
-        return {
-            "step_ns": statistics.median(blocks),
-            "around_ns": (self.around[last] - self.around[first]) / len(steps_ns),
-        }
+        return {"step_ns": _usual(self.marks[first : last + 1]), "around_ns": _usual(self.around[first : last + 1])}
 
     def _traced(self) -> dict[str, float]:
         self.profiler.stop()
@@ -99,6 +93,15 @@ class Clock:
             "operators_ns": sum(row.self_cpu_time_total for row in rows) * 1000 / self.traced_steps,
             "kernels": sum(row.count for row in rows if not _NO_KERNEL.fullmatch(row.key)) / self.traced_steps,
         }
+
+
+def _usual(readings_ns: Sequence[float]) -> float:
+    """Time from one reading to the next: the median over blocks of their means."""
+    steps_ns = [later - begin for begin, later in itertools.pairwise(readings_ns)]
+    size = max(1, len(steps_ns) // _BLOCKS)
+    return statistics.median(
+        statistics.fmean(steps_ns[at : at + size]) for at in range(0, len(steps_ns) - size + 1, size)
+    )
 
 
 def wrapped(place: str, program: ModuleType, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
