@@ -144,7 +144,7 @@ class Around:
         return found
 
     def nearest_of(self, events: Sequence[int], marked: Bools, *, outermost: bool = False) -> list[int]:
-        """The same of a few host events, -1 for none; the others are not looked at."""
+        """The same for some host events only, quick for a few of them."""
         return [self._nearest_of(event, marked, outermost=outermost) for event in events]
 
     def _nearest_of(self, event: int, marked: Bools, *, outermost: bool) -> int:

@@ -20,7 +20,7 @@ def side_by_side(function: Callable[[T], R], values: Iterable[T]) -> list[R]:
 
 @contextmanager
 def beside() -> Iterator[Executor]:
-    """One more thread, for calls one after another; an error cancels those that have not begun."""
+    """A second thread that makes submitted calls in order; an error in the block cancels calls that have not begun."""
     pool = ThreadPoolExecutor(1)
     try:
         yield pool

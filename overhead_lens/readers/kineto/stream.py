@@ -270,7 +270,7 @@ class _Scan:
             self._issues[BAD_MEMORY] += 1
 
     def _close_rows(self) -> None:
-        """Move the rows of a chunk, and what they say, to where the whole file's are."""
+        """Append a chunk of rows, and the numbers from their arguments, to those of the whole file."""
         part = self._said[: int(self._counters[layout.SAID])].copy()
         part[:, 0] += self._columns.count
         self._full_said.append(part[np.argsort(part[:, 0], kind="stable")])

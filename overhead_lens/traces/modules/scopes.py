@@ -81,12 +81,12 @@ def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple
     known_from, labels = _labels(host)
     if not labels:
         return None
-    names_module = np.zeros(len(host.names), dtype=bool)
-    names_module[list(labels)] = True
+    label_of_name, texts = _numbered(labels, len(host.names))
     is_node = passing(host.names, is_backward_node)
-    event = np.flatnonzero((names_module | is_node)[host.name])
+    event = np.flatnonzero(((label_of_name >= 0) | is_node)[host.name])
     event = event[np.lexsort((host.thread[event], -host.dur_ns[event], host.start_ns[event]))]
-    is_module = names_module[host.name[event]]
+    label = label_of_name[host.name[event]]
+    is_module = label >= 0
     parent, open_at = _nested(host, event, window)
     nodes = np.flatnonzero(~is_module)
     operator = forward_operators(host, sequence, event[nodes], arguments)
@@ -94,11 +94,6 @@ def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple
     forward = nodes[known], _innermost(open_at, host.thread[operator[known]], host.start_ns[operator[known]])
     accumulates = passing(host.names, lambda name: name.endswith(torch_names.ACCUMULATES))[host.name[event]]
     before = np.where(accumulates, _node_before(nodes, host.thread[event], parent), -1)
-    texts = list(dict.fromkeys(labels.values()))
-    number_of = {text: number for number, text in enumerate(texts)}
-    of_name = np.full(len(host.names), -1, dtype=np.int64)
-    of_name[list(labels)] = [number_of[text] for text in labels.values()]
-    label = of_name[host.name[event]]
     call = ends_of(_references(parent, is_module, label, forward, before))
     place, parents, named = _tree(parent, call, label)
     own = np.arange(len(event))
@@ -126,6 +121,14 @@ def _labels(host: HostEvents) -> tuple[str, dict[int, str]]:
         if labels:
             return known_from, labels
     return EVENTS, {}
+
+
+def _numbered(labels: Mapping[int, str], name_count: int) -> tuple[Ints, list[str]]:
+    """Per name the number of its label, -1 for none; and the labels by number."""
+    numbers: dict[str, int] = {}
+    of_name = np.full(name_count, -1, dtype=np.int64)
+    of_name[list(labels)] = [numbers.setdefault(label, len(numbers)) for label in labels.values()]
+    return of_name, list(numbers)
 
 
 def _nested(host: HostEvents, event: Ints, window: tuple[int, int]) -> tuple[Ints, dict[int, Segments]]:
