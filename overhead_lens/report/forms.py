@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import io
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from rich.console import Console
 
 from overhead_lens.report.outline import Outline
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WIDTH = 120
 
