@@ -89,7 +89,7 @@ def recording_directory(output: Path | None, parent: Path, label: str) -> Iterat
 
     Raises:
         UsageError: ``output`` is not empty.
-        MeasurementError: The directory cannot be written.
+        MeasurementError: The directory, or a file in it, cannot be written.
     """
     place = output or parent
     made = [path for path in (place, *place.parents) if not path.exists()]
@@ -99,7 +99,10 @@ def recording_directory(output: Path | None, parent: Path, label: str) -> Iterat
         folder = new_directory(parent, label, datetime.now().astimezone())
         made = [folder, *made]
     try:
-        yield folder
+        try:
+            yield folder
+        except OSError as error:
+            raise MeasurementError(cannot_write(folder, error)) from error
     except (OverheadLensError, Interrupted, KeyboardInterrupt) as error:
         with suppress(OSError):
             if _is_of_no_use(folder, error):

@@ -10,8 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from overhead_lens.captures import directory
-from overhead_lens.errors import MeasurementError
+from overhead_lens.captures.directory import Kind, recording_directory, write_meta
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME
 from overhead_lens.machine.process import Worker, in_batches
 from overhead_lens.machine.request import Listener, Order
@@ -37,7 +36,7 @@ class Measurement(Protocol[Written_co]):
         """Write the timed blocks; returns ``meta.json``, with its provenance."""
 
 
-def record_many(kind: directory.Kind[Meta], order: Order, measurement: Measurement[Meta], listener: Listener) -> Path:
+def record_many(kind: Kind[Meta], order: Order, measurement: Measurement[Meta], listener: Listener) -> Path:
     """Record a directory of a kind; returns its path.
 
     Raises:
@@ -45,13 +44,10 @@ def record_many(kind: directory.Kind[Meta], order: Order, measurement: Measureme
         MeasurementError: Nothing could be timed, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
-    with directory.recording_directory(order.output, order.parent, f"{kind.noun}-{order.target.label}") as folder:
-        try:
-            runtime = _run(kind.noun, order, folder, measurement, listener)
-            meta = measurement.write(folder, provenance(order, runtime, started))
-            directory.write_meta(folder, kind, meta)
-        except OSError as error:
-            raise MeasurementError(directory.cannot_write(folder, error)) from error
+    with recording_directory(order.output, order.parent, f"{kind.noun}-{order.target.label}") as folder:
+        runtime = _run(kind.noun, order, folder, measurement, listener)
+        meta = measurement.write(folder, provenance(order, runtime, started))
+        write_meta(folder, kind, meta)
         return folder
 
 

@@ -12,8 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.captures.directory import cannot_write, recording_directory
-from overhead_lens.errors import MeasurementError
+from overhead_lens.captures.directory import recording_directory
 from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.guards.record import ListGuards
@@ -74,8 +73,6 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
         _calibrate(side)
         listener.step("writing the capture")
         return side.write(started)
-    except OSError as error:
-        raise MeasurementError(cannot_write(folder, error)) from error
     finally:
         here.dismiss()
 

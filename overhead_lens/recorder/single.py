@@ -22,8 +22,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
-from overhead_lens.captures.directory import cannot_write, recording_directory
-from overhead_lens.errors import EndedEarly, MeasurementError
+from overhead_lens.captures.directory import recording_directory
+from overhead_lens.errors import EndedEarly
 from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.instruments.registry import INSTRUMENTS
@@ -75,19 +75,16 @@ def record(
     started = datetime.now(timezone.utc)
     label = f"{request.target.label}-compile" if request.compiles else request.target.label
     with recording_directory(request.output, request.parent, label) as folder:
+        side = Side.of(request, folder, listener, [make() for make in instruments])
         try:
-            side = Side.of(request, folder, listener, [make() for make in instruments])
-            try:
-                _measure(side, listener, watch, started)
-            except EndedEarly:
-                if watch is None or not _is_worth_keeping(side):
-                    raise
-            finally:
-                shutil.rmtree(folder / _SO_FAR, ignore_errors=True)
-            listener.step("writing the capture")
-            return side.write(started)
-        except OSError as error:
-            raise MeasurementError(cannot_write(folder, error)) from error
+            _measure(side, listener, watch, started)
+        except EndedEarly:
+            if watch is None or not _is_worth_keeping(side):
+                raise
+        finally:
+            shutil.rmtree(folder / _SO_FAR, ignore_errors=True)
+        listener.step("writing the capture")
+        return side.write(started)
 
 
 def _is_worth_keeping(side: Side) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 import pandas as pd
 from msgspec import Struct
 
-from overhead_lens.captures.directory import cannot_write, read_capture, recording_directory, write_meta
+from overhead_lens.captures.directory import read_capture, recording_directory, write_meta
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.tables import write_table
 from overhead_lens.errors import MeasurementError
@@ -96,13 +96,10 @@ def record_advice(request: Request, file: Path | None, classifier: Classifier, l
     started = datetime.now(timezone.utc)
     label = f"advice-{request.target.label}"
     with recording_directory(request.output, request.parent, label) as folder:
-        try:
-            listener.begin(_steps(request))
-            recording = _Recording(request, file, folder, classifier, _Part(listener))
-            recording.run()
-            write_meta(folder, ADVICE, recording.meta(started))
-        except OSError as error:
-            raise MeasurementError(cannot_write(folder, error)) from error
+        listener.begin(_steps(request))
+        recording = _Recording(request, file, folder, classifier, _Part(listener))
+        recording.run()
+        write_meta(folder, ADVICE, recording.meta(started))
         return folder
 
 

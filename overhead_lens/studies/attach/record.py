@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 
 from overhead_lens import __version__
-from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
+from overhead_lens.captures.directory import recording_directory, write_meta
 from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.environment import describe_machine
@@ -77,16 +77,11 @@ def record_process(request: AttachRequest, interrupted: Event, listener: Listene
         require_injection(examine(request.pid))
     listener.begin(4 if request.trace else 3)
     with recording_directory(request.output, request.parent, f"process-{request.pid}") as folder:
-        try:
-            watched = watch(request.watch(folder), request.seconds, interrupted, listener)
-            write_blocks(
-                folder / STACKS,
-                ((block, 1) for block in blocks_of(watched.run.sequences, watched.thread, watched.alive)),
-            )
-            untraced = _trace(request, watched, folder, interrupted, listener)
-            write_meta(folder, PROCESS, meta_of(request, watched, started, untraced))
-        except OSError as error:
-            raise MeasurementError(cannot_write(folder, error)) from error
+        watched = watch(request.watch(folder), request.seconds, interrupted, listener)
+        blocks = blocks_of(watched.run.sequences, watched.thread, watched.alive)
+        write_blocks(folder / STACKS, ((block, 1) for block in blocks))
+        untraced = _trace(request, watched, folder, interrupted, listener)
+        write_meta(folder, PROCESS, meta_of(request, watched, started, untraced))
         return folder
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
-from overhead_lens.captures import directory
+from overhead_lens.captures.directory import recording_directory, write_meta
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
 from overhead_lens.instruments.instructions.record import ON_A_DEVICE
@@ -29,32 +29,29 @@ def record_counts(request: Request, calls: int | None, listener: Listener) -> Pa
     """
     started = datetime.now(timezone.utc)
     listener.begin(2)
-    with directory.recording_directory(request.output, request.parent, f"counts-{request.target.label}") as folder:
-        try:
-            listener.step("loading")
-            log, python, variables = folder / "worker.log", request.python, request.variables
-            with Worker("the worker", log, request.timeout_s, python, variables) as worker:
-                workload = worker.ask(LOAD, **request.load_arguments())
-                runtime = worker.ask(DESCRIBE_RUNTIME)
-                calls = calls or calls_of(worker.ask(WARM_UP).call_ns)
-            if workload.device != "cpu":
-                raise MeasurementError(ON_A_DEVICE)
-            listener.step("counting instructions")
-            load = request.load_arguments()
-            counted = count_instructions(load, calls, folder, request.timeout_s, variables)
-            if counted.reason is not None:
-                raise MeasurementError(f"no instruction counts: {counted.reason}")
-            meta = CountsMeta(
-                subject=subject_of(workload),
-                instructions=counted,
-                compile_options=None if request.compile_options is None else dict(request.compile_options),
-                target=request.target.text,
-                inputs=None if request.target.inputs is None else request.target.inputs.text,
-                assigned=dict(request.params),
-                effort=asdict(request.effort),
-                **provenance(request, runtime, started),
-            )
-            directory.write_meta(folder, COUNTS, meta)
-        except OSError as error:
-            raise MeasurementError(directory.cannot_write(folder, error)) from error
+    with recording_directory(request.output, request.parent, f"counts-{request.target.label}") as folder:
+        listener.step("loading")
+        log, python, variables = folder / "worker.log", request.python, request.variables
+        with Worker("the worker", log, request.timeout_s, python, variables) as worker:
+            workload = worker.ask(LOAD, **request.load_arguments())
+            runtime = worker.ask(DESCRIBE_RUNTIME)
+            calls = calls or calls_of(worker.ask(WARM_UP).call_ns)
+        if workload.device != "cpu":
+            raise MeasurementError(ON_A_DEVICE)
+        listener.step("counting instructions")
+        load = request.load_arguments()
+        counted = count_instructions(load, calls, folder, request.timeout_s, variables)
+        if counted.reason is not None:
+            raise MeasurementError(f"no instruction counts: {counted.reason}")
+        meta = CountsMeta(
+            subject=subject_of(workload),
+            instructions=counted,
+            compile_options=None if request.compile_options is None else dict(request.compile_options),
+            target=request.target.text,
+            inputs=None if request.target.inputs is None else request.target.inputs.text,
+            assigned=dict(request.params),
+            effort=asdict(request.effort),
+            **provenance(request, runtime, started),
+        )
+        write_meta(folder, COUNTS, meta)
         return folder

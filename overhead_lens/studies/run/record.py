@@ -26,9 +26,9 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens import __version__
-from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
+from overhead_lens.captures.directory import recording_directory, write_meta
 from overhead_lens.captures.files import KINETO, STACKS
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import UsageError
 from overhead_lens.machine.cores import cpu_quota
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.program.area import FILE, NOTES, Area, Phase, StepRecord, Word
@@ -64,16 +64,13 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
         raise UsageError(f"no script {program.command[0]}")
     started = datetime.now(timezone.utc)
     with recording_directory(output, parent, f"run-{program.label}") as folder:
-        try:
-            area = Area.create(folder)
-            child = _start(program, folder)
-            with _left_to(child), RunSampler(child.pid, area, folder) as sampler:
-                while child.poll() is None:
-                    time.sleep(sampler.wait_s)
-                    sampler.attend()
-            _write(program, folder, area, child, sampler, started)
-        except OSError as error:
-            raise MeasurementError(cannot_write(folder, error)) from error
+        area = Area.create(folder)
+        child = _start(program, folder)
+        with _left_to(child), RunSampler(child.pid, area, folder) as sampler:
+            while child.poll() is None:
+                time.sleep(sampler.wait_s)
+                sampler.attend()
+        _write(program, folder, area, child, sampler, started)
         return folder, child.returncode
 
 
