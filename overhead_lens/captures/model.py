@@ -5,11 +5,15 @@ An instrument defines the type of its own entry under ``instruments``; nothing h
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from overhead_lens import __version__
 from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
 
@@ -27,6 +31,17 @@ class Recorded(Struct, frozen=True, kw_only=True):
     command: str = ""
     started: str = ""
     seconds: float = 0.0
+
+
+def recorded(environment: Mapping[str, Any], command: Sequence[str], started: datetime) -> dict[str, Any]:
+    """The fields of ``Recorded`` for a recording that ends now."""
+    return {
+        "version": __version__,
+        "environment": dict(environment),
+        "command": shlex.join(command),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+    }
 
 
 class CaptureMeta(Recorded, frozen=True, kw_only=True):

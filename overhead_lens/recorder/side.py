@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
-from overhead_lens import __version__
 from overhead_lens.captures.directory import CAPTURE, write_meta
-from overhead_lens.captures.model import CaptureMeta
+from overhead_lens.captures.model import CaptureMeta, recorded
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instrument import Instrument, Recording, SideBySide, Turn, When, measure_at_once
 from overhead_lens.machine.environment import describe_machine, git_commit
@@ -137,10 +135,5 @@ def subject_of(workload: Workload) -> Subject:
 
 def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> dict[str, Any]:
     """The provenance fields of ``meta.json``; ``runtime`` is a worker's description of its software."""
-    return {
-        "version": __version__,
-        "environment": {**describe_machine(), **runtime, "git_commit": git_commit(order.target.folder)},
-        "command": shlex.join(order.command),
-        "started": started.isoformat(timespec="seconds"),
-        "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
-    }
+    environment = {**describe_machine(), **runtime, "git_commit": git_commit(order.target.folder)}
+    return recorded(environment, order.command, started)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shlex
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -12,9 +11,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from threading import Event
 
-from overhead_lens import __version__
 from overhead_lens.captures.directory import recording_directory, write_meta
 from overhead_lens.captures.files import KINETO, STACKS
+from overhead_lens.captures.model import recorded
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.machine.other_process import examine, thread_count
@@ -125,6 +124,7 @@ def watch_once(
 def meta_of(request: AttachRequest, watched: Watched, started: datetime, untraced: tuple[str, ...] = ()) -> ProcessMeta:
     """``meta.json`` of a watch."""
     process, run = watched.process, watched.run
+    environment = {**describe_machine(), "python": process.python, "torch": process.torch}
     return ProcessMeta(
         pid=process.pid,
         process_command=process.command,
@@ -141,9 +141,5 @@ def meta_of(request: AttachRequest, watched: Watched, started: datetime, untrace
         running=sorted(watched.running.items()),
         sees=SEES,
         warnings=[*watched.notes, *untraced],
-        version=__version__,
-        environment={**describe_machine(), "python": process.python, "torch": process.torch},
-        command=shlex.join(request.command),
-        started=started.isoformat(timespec="seconds"),
-        seconds=round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+        **recorded(environment, request.command, started),
     )

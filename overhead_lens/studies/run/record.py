@@ -10,7 +10,6 @@ import ast
 import gzip
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -25,12 +24,13 @@ from typing import Any
 
 import pandas as pd
 
-from overhead_lens import __version__
 from overhead_lens.captures.directory import recording_directory, write_meta
 from overhead_lens.captures.files import KINETO, STACKS
+from overhead_lens.captures.model import recorded
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.cores import cpu_quota
 from overhead_lens.machine.environment import describe_machine
+from overhead_lens.machine.request import command_line
 from overhead_lens.program.area import FILE, NOTES, Area, Phase, StepRecord, Word
 from overhead_lens.program.trace import TRACE
 from overhead_lens.samplers.blocks import Block, blocks_of, write_blocks
@@ -120,11 +120,7 @@ def _write(
     begun_ns = area.read(Word.STARTED_NS)
     ended_ns = area.read(Word.FINISHED_NS) or time.perf_counter_ns()
     meta = RunMeta(
-        version=__version__,
-        environment=describe_machine(),
-        command=shlex.join(("overhead-lens", *sys.argv[1:])),
-        started=started.isoformat(timespec="seconds"),
-        seconds=round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+        **recorded(describe_machine(), command_line(), started),
         program=list(program.command),
         exit_code=child.returncode,
         pid=child.pid,
@@ -215,9 +211,8 @@ def _region_place(file: str, function: str, line: int) -> Place:
     """The lines of a region: the block of its ``with``, or the function that begins at ``-line``."""
     if line < 0:
         return Place(file, function, 0, 0)
-    blocks = [node for node in _nodes(file) if isinstance(node, (ast.With, ast.AsyncWith)) and _holds(node, line)]
-    block = min(blocks, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
-    return Place(file, function, line, line if block is None else block.end_lineno or line)
+    block = _innermost(file, (ast.With, ast.AsyncWith), line)
+    return Place(file, function, line, line if block is None else block.end_lineno)
 
 
 def _place(home: list[Any] | None) -> Place | None:
@@ -227,17 +222,15 @@ def _place(home: list[Any] | None) -> Place | None:
     file, function, first, last = home
     if last > first:
         return Place(file, function, first, last)
-    loops = [
-        node for node in _nodes(file) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and _holds(node, first)
-    ]
-    loop = min(loops, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
-    return Place(file, function, 0, 0) if loop is None else Place(file, function, loop.lineno, loop.end_lineno or first)
+    loop = _innermost(file, (ast.For, ast.AsyncFor, ast.While), first)
+    return Place(file, function, 0, 0) if loop is None else Place(file, function, loop.lineno, loop.end_lineno)
 
 
-def _nodes(file: str) -> Iterator[ast.AST]:
-    with suppress(OSError, SyntaxError, ValueError):
-        yield from ast.walk(ast.parse(Path(file).read_bytes()))
-
-
-def _holds(node: Any, line: int) -> bool:
-    return bool(node.lineno <= line <= (node.end_lineno or 0))
+def _innermost(file: str, kinds: tuple[Any, ...], line: int) -> Any:
+    """The shortest statement of these kinds that holds a line; None without one, or if the file cannot be read."""
+    try:
+        nodes = ast.walk(ast.parse(Path(file).read_bytes()))
+    except (OSError, SyntaxError, ValueError):
+        return None
+    around = [node for node in nodes if isinstance(node, kinds) and node.lineno <= line <= node.end_lineno]
+    return min(around, key=lambda node: node.end_lineno - node.lineno, default=None)
