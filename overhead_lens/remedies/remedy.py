@@ -94,6 +94,10 @@ class Call:
         known = getattr(function, "__globals__", {})
         yield from (known[name] for name in names if name in known)
 
+    def reached(self, *kinds: type) -> list[Any]:
+        """Those of ``objects`` that are of one of these types, each once."""
+        return list({id(each): each for each in self.objects() if isinstance(each, kinds)}.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:

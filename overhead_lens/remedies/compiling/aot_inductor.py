@@ -21,25 +21,22 @@ def _apply(call: Call) -> Call:
         raise NotApplicableError("an argument is not a tensor, or is passed by name")
     file = call.folder / _FILE
     if not file.exists():
-        module = call.function if isinstance(call.function, torch.nn.Module) else _Module.of(call.function)
+        module = call.function if isinstance(call.function, torch.nn.Module) else _module_of(call.function)
         with torch.no_grad():
             compile_and_package(torch.export.export(module, call.args), package_path=str(file))
     loaded = inductor.aoti_load_package(str(file))
     return replace(call, function=loaded, compile_options=None)
 
 
-class _Module:
+def _module_of(function: Any) -> Any:
     """A function as the module that torch.export takes."""
+    import torch
 
-    @staticmethod
-    def of(function: Any) -> Any:
-        import torch
+    class Module(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
 
-        class Module(torch.nn.Module):  # type: ignore[misc]
-            def forward(self, *args: Any) -> Any:
-                return function(*args)
-
-        return Module()
+    return Module()
 
 
 REMEDY = Remedy(

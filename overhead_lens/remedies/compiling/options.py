@@ -24,7 +24,7 @@ def _eager(call: Call) -> Call:
 def _frozen(call: Call) -> Call:
     import torch
 
-    if not any(isinstance(each, torch.nn.Module) for each in call.objects()):
+    if not call.reached(torch.nn.Module):
         raise NotApplicableError("the call has no module whose weights could be frozen")
     return call.with_options(freezing=True).inside(torch.no_grad)
 

@@ -36,14 +36,6 @@ def physical_cores() -> int:
     return max(1, len(siblings))
 
 
-def _one(call: Call) -> Call:
-    return _of(call, 1)
-
-
-def _physical(call: Call) -> Call:
-    return _of(call, physical_cores())
-
-
 def _of(call: Call, count: int) -> Call:
     import torch
 
@@ -63,7 +55,7 @@ REMEDIES = (
         how="torch.set_num_threads(1)",
         shrinks=("kernel", "wait"),
         source=_SOURCE,
-        apply=_one,
+        apply=lambda call: _of(call, 1),
         group="threads",
     ),
     Remedy(
@@ -72,7 +64,7 @@ REMEDIES = (
         how="torch.set_num_threads(PHYSICAL_CORES)",
         shrinks=("kernel", "wait"),
         source=_SOURCE,
-        apply=_physical,
+        apply=lambda call: _of(call, physical_cores()),
         group="threads",
     ),
 )

@@ -11,12 +11,6 @@ from typing import Any
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
 
 
-def _loaders(call: Call) -> list[Any]:
-    from torch.utils.data import DataLoader
-
-    return list({id(each): each for each in call.objects() if isinstance(each, DataLoader)}.values())
-
-
 @contextmanager
 def _set(loaders: list[Any], changes: dict[str, Any]) -> Iterator[None]:
     # With its processes, where they are to stay for the next epoch.
@@ -57,7 +51,9 @@ def _pinned(call: Call) -> Call:
 
 
 def _found(call: Call) -> list[Any]:
-    loaders = _loaders(call)
+    from torch.utils.data import DataLoader
+
+    loaders = call.reached(DataLoader)
     if not loaders:
         raise NotApplicableError("the function reaches no DataLoader by its arguments, closure or globals")
     return loaders

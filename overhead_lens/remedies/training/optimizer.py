@@ -10,12 +10,6 @@ from typing import Any
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
 
 
-def _optimizers(call: Call) -> list[Any]:
-    from torch.optim import Optimizer
-
-    return list({id(each): each for each in call.objects() if isinstance(each, Optimizer)}.values())
-
-
 @contextmanager
 def _set(optimizers: list[Any], wanted: dict[str, bool]) -> Iterator[None]:
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
@@ -30,7 +24,9 @@ def _set(optimizers: list[Any], wanted: dict[str, bool]) -> Iterator[None]:
 
 
 def _apply(call: Call, name: str) -> Call:
-    optimizers = _optimizers(call)
+    from torch.optim import Optimizer
+
+    optimizers = call.reached(Optimizer)
     if not optimizers:
         raise NotApplicableError("the function reaches no optimizer by its arguments, closure or globals")
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]

@@ -28,14 +28,13 @@ def _zero_grad(each: Any, own: Any, set_to_none: bool = True) -> None:  # noqa: 
 def _apply(call: Call) -> Call:
     import torch
 
-    kinds = (torch.optim.Optimizer, torch.nn.Module)
-    found = {id(each): each for each in call.objects() if isinstance(each, kinds)}
+    found = call.reached(torch.optim.Optimizer, torch.nn.Module)
     code = getattr(getattr(call.function, "__func__", call.function), "__code__", None)
     if code is None or "zero_grad" not in code.co_names or not any(value is False for value in code.co_consts):
         raise NotApplicableError("the function does not call zero_grad(set_to_none=False)")
     if not found:
         raise NotApplicableError("the function reaches no optimizer and no module")
-    return call.inside(partial(_dropping, list(found.values())))
+    return call.inside(partial(_dropping, found))
 
 
 REMEDY = Remedy(
