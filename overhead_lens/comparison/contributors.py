@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, Operator
 from overhead_lens.comparison.frames import FrameShifts
+from overhead_lens.comparison.instructions import changed
 from overhead_lens.comparison.model import Contributor
 
 _MOST = 5
@@ -38,9 +39,7 @@ def contributors(
 
 def more_guards(base: Breakdown, new: Breakdown) -> list[tuple[str, int]]:
     """Kinds of guards whose number changed, with the change, the largest first."""
-    before, after = _kinds(base), _kinds(new)
-    changes = [(kind, after[kind] - before[kind]) for kind in {*before, *after} if after[kind] != before[kind]]
-    return sorted(changes, key=lambda change: (-abs(change[1]), change[0]))
+    return changed(_kinds(base), _kinds(new))
 
 
 def guard_kinds_in_words(base: Breakdown, new: Breakdown) -> str:
@@ -50,10 +49,8 @@ def guard_kinds_in_words(base: Breakdown, new: Breakdown) -> str:
         return ""
     came = [f"{count} {kind}" for kind, count in sorted(after.items()) if kind not in before]
     went = [f"{count} {kind}" for kind, count in sorted(before.items()) if kind not in after]
-    changed = [
-        count_in_words(kind, count) for kind, count in more_guards(base, new) if kind in before and kind in after
-    ]
-    told = (("new kinds", came), ("kinds that are gone", went), ("", changed))
+    both = [count_in_words(kind, count) for kind, count in more_guards(base, new) if kind in before and kind in after]
+    told = (("new kinds", came), ("kinds that are gone", went), ("", both))
     return "; ".join(f"{what}{': ' * bool(what)}{', '.join(kinds)}" for what, kinds in told if kinds)
 
 

@@ -144,22 +144,29 @@ def _context(meta: CaptureMeta, names: Sequence[str]) -> dict[str, object]:
 def _sentence(
     aligned: Aligned, verdict: str, changes: Sequence[CategoryChange], blame: Sequence[str], margin_ns: float
 ) -> str:
-    wall = aligned.wall
-    if verdict == "same":
-        return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"
-    if verdict == "inconclusive":
-        low, high = wall.interval()
-        more = wall.more_needed(margin_ns)
-        needed = "no number of processes" if more is None else f"about {max(1, more)} more processes a side"
-        between = f"{format_signed_ns(low)} .. {format_signed_ns(high)}"
-        return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; {needed} would decide"
+    more = aligned.wall.more_needed(margin_ns)
+    needed = "no number of processes" if more is None else f"about {max(1, more)} more processes a side"
     by_name = {change.category: change for change in changes}
     reasons = [
         f"{name} {format_signed_ns(by_name[name].size_ns)}{_guards(name, verdict, aligned) or _frames(by_name[name])}"
         for name in blame
     ]
-    why = ", ".join(reasons) if reasons else "no single category moved clearly"
-    return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
+    return difference_in_words(aligned.wall, verdict, margin_ns, reasons, f"{needed} would decide")
+
+
+def difference_in_words(wall: Shift, verdict: str, margin_ns: float, reasons: Sequence[str], deciding: str) -> str:
+    """The difference of two walls as a sentence.
+
+    Args:
+        reasons: The blamed categories, with what they changed by.
+        deciding: What decides where the verdict is ``inconclusive``.
+    """
+    if verdict == "same":
+        return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"
+    if verdict == "inconclusive":
+        between = " .. ".join(map(format_signed_ns, wall.interval()))
+        return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; {deciding}"
+    return f"{format_ns(abs(wall.ns))} {verdict}: {', '.join(reasons) or 'no single category moved clearly'}"
 
 
 def _frames(change: CategoryChange) -> str:

@@ -124,6 +124,12 @@ def mismatches(base: Mapping[str, object], new: Mapping[str, object]) -> list[st
     ]
 
 
+def changed(base: Mapping[str, int], new: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The names whose numbers differ, each with new less base, the largest first."""
+    deltas = {name: new.get(name, 0) - base.get(name, 0) for name in {**base, **new}}
+    return sorted(((name, delta) for name, delta in deltas.items() if delta), key=lambda each: (-abs(each[1]), each[0]))
+
+
 def _context(call: CountedCall) -> dict[str, object]:
     subject = asdict(call.subject)
     named = {subject.pop("kind"): subject.pop("name"), **subject, "compile_options": call.compile_options}
@@ -142,9 +148,7 @@ def signed_share(count: float, base_count: int) -> str:
 
 def _change(before: InstructionCategory, after: InstructionCategory) -> InstructionChange:
     old, recent = ({frame.frame: frame.count for frame in side.frames} for side in (before, after))
-    deltas = {name: recent.get(name, 0) - old.get(name, 0) for name in {*old, *recent}}
-    largest = sorted((-abs(delta), name) for name, delta in deltas.items() if delta)[:_MOST]
-    contributors = tuple(InstructionContributor(name, deltas[name]) for _, name in largest)
+    contributors = tuple(InstructionContributor(*change) for change in changed(old, recent)[:_MOST])
     return InstructionChange(before.category, before.count, after.count, contributors)
 
 

@@ -7,10 +7,10 @@ them. So each side's error is that of its own interval and ``_PROCESS_SHARE`` of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from overhead_lens.comparison.difference import blamed, category_verdicts, wall_verdict
+from overhead_lens.comparison.difference import blamed, category_verdicts, difference_in_words, wall_verdict
+from overhead_lens.comparison.instructions import changed
 from overhead_lens.comparison.model import VERDICTS, CategoryChange, Contributor
 from overhead_lens.errors import UsageError, require
 from overhead_lens.result import Result
@@ -18,7 +18,7 @@ from overhead_lens.stats.shift import Shift
 from overhead_lens.stats.values import Interval
 from overhead_lens.studies.run.analysis import RunBudget, StepWall
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.units import format_ns, format_signed_ns
+from overhead_lens.units import format_signed_ns
 
 # Standard deviation over processes of one program's step (docs/results/run-cost.json, the column "step outside").
 _PROCESS_SHARE = 0.01
@@ -81,6 +81,8 @@ def compare_runs(base: RunBudget, new: RunBudget, margin_share: float) -> RunDel
         for (old, recent), shift, its in zip(pairs, shifts, verdicts, strict=True)
     )
     blame = blamed(changes, verdict)
+    deltas_ns = {change.category: change.delta_ns for change in changes}
+    reasons = [f"{name} {format_signed_ns(deltas_ns[name])}" for name in blame]
     return RunDelta(
         base,
         new,
@@ -91,7 +93,7 @@ def compare_runs(base: RunBudget, new: RunBudget, margin_share: float) -> RunDel
         new.wall.ns / base.wall.ns if base.wall.ns else None,
         changes,
         blame,
-        _sentence(wall, verdict, changes, blame, margin_ns),
+        difference_in_words(wall, verdict, margin_ns, reasons, "`compare` of the step decides"),
         tuple(_warnings(base, new)),
     )
 
@@ -110,23 +112,7 @@ def _errors(time: StepWall | HostCategory) -> tuple[float, float]:
 def _frames(base: HostCategory, new: HostCategory) -> tuple[Contributor, ...]:
     """The frames whose self time changed most, among the costliest of both sides."""
     before, after = ({frame.frame: frame.ns for frame in side.top} for side in (base, new))
-    deltas_ns = {name: after.get(name, 0) - before.get(name, 0) for name in {**before, **after}}
-    largest = sorted(deltas_ns, key=lambda name: (-abs(deltas_ns[name]), name))
-    return tuple(Contributor("frame", name, deltas_ns[name]) for name in largest[:_CONTRIBUTORS] if deltas_ns[name])
-
-
-def _sentence(
-    wall: Shift, verdict: str, changes: Sequence[CategoryChange], blame: Sequence[str], margin_ns: float
-) -> str:
-    if verdict == "same":
-        return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"
-    if verdict == "inconclusive":
-        between = " .. ".join(map(format_signed_ns, wall.interval()))
-        return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; `compare` of the step decides"
-    by_name = {change.category: change for change in changes}
-    reasons = [f"{name} {format_signed_ns(by_name[name].delta_ns)}" for name in blame]
-    why = ", ".join(reasons) if reasons else "no single category moved clearly"
-    return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
+    return tuple(Contributor("frame", *change) for change in changed(before, after)[:_CONTRIBUTORS])
 
 
 def _warnings(base: RunBudget, new: RunBudget) -> list[str]:
