@@ -68,7 +68,7 @@ def check(
     from overhead_lens.report.forms import to_markdown
     from overhead_lens.stored import budget_of
     from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts, same_machine
-    from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
+    from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, Limits, parse_limit
     from overhead_lens.studies.check.record import record_counts
     from overhead_lens.studies.check.rerun import request_of
     from overhead_lens.taxonomy.classifier import default_classifier
@@ -76,36 +76,34 @@ def check(
     from overhead_lens.terminal.progress import announcement, progress
 
     allowed = given.allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html, junit))
-    parsed = [parse_limit(text) for text in max_ or configured_limits(instructions=instructions)]
-    limits = [limit for limit in parsed if isinstance(limit, Limit)]
-    count_limits = [limit for limit in parsed if isinstance(limit, CountLimit)]
-    if instructions and limits:
-        raise UsageError(f"--instructions measures no times: use --max {limits[0].name} without it")
-    if instructions and not count_limits:
-        count_limits = [DEFAULT_COUNT_LIMIT]
+    limits = Limits.of(map(parse_limit, max_ or configured_limits(instructions=instructions)))
+    if instructions and limits.times:
+        raise UsageError(f"--instructions measures no times: use --max {limits.times[0].name} without it")
+    if instructions and not limits.counts:
+        limits = Limits(counts=[DEFAULT_COUNT_LIMIT])
     second = None if output is None else output.with_name(f"{output.name}.2")
     if second is not None and second.exists():
         raise UsageError(f"{second} exists, where a second capture would go: name another --output")
     base = read_capture(baseline)
     classifier = default_classifier(rules)
     before = budget_of(baseline, classifier)
-    counts = need_counts(base.meta, before) if count_limits else None
-    if counts is not None and not limits:
+    counts = need_counts(base.meta, before) if limits.counts else None
+    if limits.only_counts:
         refuse(context, "where instructions alone are counted", "quick")
-    request = replace(request_of(base, target, output, timeout, inputs), instructions=bool(count_limits))
+    request = replace(request_of(base, target, output, timeout, inputs), instructions=bool(limits.counts))
     request = replace(request, effort=QUICK if quick else request.effort)
-    if counts is None or limits:
+    if not limits.only_counts:
         same_machine(base.meta, force=allowed)
     outcome: Outcome
     with progress(quiet=quiet, begins=announcement(request.target.text)) as listener:
-        if counts is not None and not limits:
+        if counts is not None and limits.only_counts:
             path = record_counts(request, counts.budget.calls, listener)
-            outcome = by_counts(counts, path, count_limits, classifier, force=allowed)
+            outcome = by_counts(counts, path, limits.counts, classifier, force=allowed)
         else:
 
             def look(request: Request) -> TimeOutcome:
                 path = record(request, listener)
-                return by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=allowed)
+                return by_time(base.meta, baseline, path, limits, classifier, force=allowed)
 
             outcome = confirmed(look(request), lambda: look(replace(request, output=second)))
     append_markdown(markdown, to_markdown(outcome))

@@ -60,7 +60,8 @@ def overhead(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """
     from overhead_lens.errors import OverheadLensError
     from overhead_lens.pytest_plugin.gate import Overhead
-    from overhead_lens.pytest_plugin.limits import Limits, limits_of
+    from overhead_lens.pytest_plugin.limits import limits_of
+    from overhead_lens.studies.check.limits import Limits
 
     wrong, limits = "", Limits()
     try:

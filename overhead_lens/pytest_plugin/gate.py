@@ -17,14 +17,13 @@ from overhead_lens.comparison.model import Delta
 from overhead_lens.errors import OverheadLensError, UsageError
 from overhead_lens.machine.request import QUICK
 from overhead_lens.pytest_plugin.baselines import keep, place_of
-from overhead_lens.pytest_plugin.limits import Limits
 from overhead_lens.pytest_plugin.summary import SummaryRow, report
 from overhead_lens.report.text.blocks import cut, signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of
 from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts, stored_counts
-from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, CountFinding, LimitFinding
+from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, CountFinding, LimitFinding, Limits
 from overhead_lens.studies.check.outcome import CountOutcome, Outcome, TimeOutcome
 from overhead_lens.studies.check.stored import read_counts
 from overhead_lens.taxonomy.classifier import default_classifier
@@ -156,7 +155,7 @@ def _timed_against(place: Path, new: Path, limits: Limits) -> TimeOutcome:
     """
     meta = read_capture(place).meta
     _same_call(place, differences(meta, read_capture(new).meta, _MACHINE))
-    return by_time(meta, place, new, (limits.times, limits.counts), default_classifier(), force=True)
+    return by_time(meta, place, new, limits, default_classifier(), force=True)
 
 
 def _counted_against(place: Path, new: Path, limits: Limits) -> CountOutcome:

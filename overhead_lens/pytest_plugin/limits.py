@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import pytest
 
 from overhead_lens.errors import UsageError
-from overhead_lens.studies.check.limits import INSTRUCTIONS, TOTAL, CountLimit, Limit, parse_limit
+from overhead_lens.studies.check.limits import INSTRUCTIONS, TOTAL, CountLimit, Limit, Limits, parse_limit
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits in time and in instructions; without any, a call may not become slower."""
-
-    times: Sequence[Limit] = ()
-    counts: Sequence[CountLimit] = ()
-
-    @property
-    def only_counts(self) -> bool:
-        """Whether nothing is timed."""
-        return bool(self.counts) and not self.times
 
 
 def limits_of(marker: pytest.Mark | None) -> Limits:
@@ -35,9 +19,7 @@ def limits_of(marker: pytest.Mark | None) -> Limits:
         return Limits()
     if marker.args:
         raise UsageError(f"@pytest.mark.overhead takes limits by name, not {marker.args[0]!r}; {_known()}")
-    found = [_limit(name, value) for name, value in marker.kwargs.items()]
-    times = [limit for limit in found if isinstance(limit, Limit)]
-    return Limits(times, [limit for limit in found if isinstance(limit, CountLimit)])
+    return Limits.of(_limit(name, value) for name, value in marker.kwargs.items())
 
 
 def _limit(name: str, value: object) -> Limit | CountLimit:

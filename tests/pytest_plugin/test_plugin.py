@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from overhead_lens.pytest_plugin import gate
-from overhead_lens.pytest_plugin.limits import Limits
 from overhead_lens.scenario import Arguments
+from overhead_lens.studies.check.limits import Limits
 from tests.drawn.captures import LOOP, ROW, complete
 from tests.drawn.counts import draw_counts
 from tests.excerpts import assert_shows, excerpt
@@ -68,7 +68,7 @@ def _all_is_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A session in this process forgets what it imported, and some libraries cannot be loaded twice."""
     folder, drawn = tmp_path_factory.mktemp("loaded"), Machine()
     places = [drawn.record_call(len, Arguments(()), False, Limits(), None, folder / name) for name in ("base", "new")]
-    gate.by_time(gate.read_capture(places[0]).meta, *places, ((), ()), gate.default_classifier(), force=True)
+    gate.by_time(gate.read_capture(places[0]).meta, *places, Limits(), gate.default_classifier(), force=True)
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from overhead_lens.studies.check.limits import (
     DOUBTFUL,
     CountFinding,
     CountLimit,
-    Limit,
     LimitFinding,
+    Limits,
     check_counts,
     check_limits,
 )
@@ -53,7 +53,7 @@ def by_time(
     meta: CaptureMeta,
     baseline: Path,
     path: Path,
-    limits: tuple[Sequence[Limit], Sequence[CountLimit]],
+    limits: Limits,
     classifier: Classifier,
     *,
     force: bool,
@@ -70,11 +70,11 @@ def by_time(
     _comparable(differences(meta, read_capture(path).meta), force=force)
     before, after = budgets_of((baseline, path), classifier)
     delta = compare_budgets(before, after)
-    findings: list[LimitFinding | CountFinding] = list(check_limits(delta, limits[0]))
-    if limits[1]:
+    findings: list[LimitFinding | CountFinding] = list(check_limits(delta, limits.times))
+    if limits.counts:
         if delta.instructions is None:
             raise MeasurementError(_why_no_counts(after))
-        findings += check_counts(delta.instructions, limits[1])
+        findings += check_counts(delta.instructions, limits.counts)
     broken = any(finding.state == BROKEN for finding in findings)
     return TimeOutcome(delta, findings, broken if findings else delta.verdict == "slower")
 
@@ -108,7 +108,7 @@ def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutco
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """A baseline's instructions."""
+    """The instructions of a capture."""
 
     meta: CountedCall
     budget: InstructionBudget
@@ -130,13 +130,12 @@ def by_counts(
     base: Counts, path: Path, limits: Sequence[CountLimit], classifier: Classifier, *, force: bool
 ) -> CountOutcome:
     """Hold new instruction counts against a baseline's; arguments and errors as for ``by_time``."""
-    new_meta, output = read_counts(path)
-    _comparable(instruction_differences(base.meta, new_meta), force=force)
-    calls = base.budget.calls
-    delta = compare_instructions(base.budget, instruction_budget(read_callgrind(output), calls, classifier))
+    new = stored_counts(path, classifier)
+    _comparable(instruction_differences(base.meta, new.meta), force=force)
+    delta = compare_instructions(base.budget, new.budget)
     findings = check_counts(delta, limits)
     regressed = any(finding.state == BROKEN for finding in findings)
-    return CountOutcome(new_meta.subject, base.place, str(path), calls, delta, findings, regressed)
+    return CountOutcome(new.meta.subject, base.place, new.place, base.budget.calls, delta, findings, regressed)
 
 
 def need_counts(meta: CaptureMeta, before: Budget) -> Counts:

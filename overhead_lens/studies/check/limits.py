@@ -8,7 +8,7 @@ their limits are kept or broken.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
@@ -60,6 +60,26 @@ class CountLimit:
     def allowed_count(self, base_count: int) -> float:
         """The limit in instructions per call."""
         return self.count if self.count is not None else (self.share or 0.0) * base_count
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits in time and in instructions; without any, a call may not become slower."""
+
+    times: Sequence[Limit] = ()
+    counts: Sequence[CountLimit] = ()
+
+    @classmethod
+    def of(cls, limits: Iterable[Limit | CountLimit]) -> Limits:
+        """The limits of both kinds, in their order."""
+        found = list(limits)
+        times = [limit for limit in found if isinstance(limit, Limit)]
+        return cls(times, [limit for limit in found if isinstance(limit, CountLimit)])
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether nothing is timed."""
+        return bool(self.counts) and not self.times
 
 
 DEFAULT_COUNT_LIMIT = CountLimit(None, None, 0.005)
