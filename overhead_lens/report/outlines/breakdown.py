@@ -229,14 +229,9 @@ def _checks(breakdown: Breakdown) -> Section:
         trace = f"corrected trace {format_ns(closure.trace_sum_ns)} per call"
         blocks.append(Notes([f"{trace}, {away:+.1%} of the bare call in its process"]))
     if breakdown.cross_checks:
-        columns = [
-            names("category"),
-            Column("samples"),
-            names("", 1),
-            Column("trace"),
-            names("", 1),
-            Column("ablation"),
-        ]
+        columns = [names("category")]
+        for evidence in ("samples", "trace", "ablation"):
+            columns += [Column(evidence), names("", 1)]
         rows = [
             row(
                 text(check.category, check.category),
@@ -247,7 +242,7 @@ def _checks(breakdown: Breakdown) -> Section:
             )
             for check in breakdown.cross_checks
         ]
-        blocks.append(Table([*columns, names("", 1), names("verdict")], rows))
+        blocks.append(Table([*columns, names("verdict")], rows))
     return Section("Checks by independent evidence", blocks, is_open=False)
 
 

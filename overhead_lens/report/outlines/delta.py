@@ -211,13 +211,8 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
         if change.base_count or change.new_count
     ]
     total = row("sum", *_counts(delta.base_count, delta.new_count, delta), "", tone="bold", is_sum=True)
-    return [
-        Section(
-            "Instructions per call (callgrind)",
-            [Notes([_sentence(delta.sentence)], tone="bold"), Table(columns, [*rows, total])],
-            reach="everywhere",
-        )
-    ]
+    blocks: list[Block] = [Notes([_sentence(delta.sentence)], tone="bold"), Table(columns, [*rows, total])]
+    return [Section("Instructions per call (callgrind)", blocks, reach="everywhere")]
 
 
 def _counts(base: int, new: int, delta: InstructionDelta) -> list[Cell]:
@@ -236,17 +231,13 @@ def _factors(factors: Factors | None) -> list[Section]:
     ratio = f"{max(walls) / min(walls):.1f}x" if min(walls) else ""
     total = [text("sum = wall"), *map(time, walls), signed(walls[1] - walls[0]), text("100%"), text(ratio)]
     heading = f"Factors of the ratio, per unit of work ({factors.units:,} units)"
-    table = Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])
-    return [Section(heading, [table])]
+    return [Section(heading, [Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])])]
 
 
 def _factor(part: Factor, factors: Factors) -> Row:
-    per_unit = [time(ns / factors.units) for ns in (part.base_ns, part.new_ns)]
+    per_unit = (time(part.base_ns / factors.units), time(part.new_ns / factors.units))
     ratio = factors.ratio_without(part)
     return row(
-        text(part.name, part.name),
-        *per_unit,
-        signed(part.delta_ns / factors.units),
-        f"{factors.share(part):.0%}",
+        *(text(part.name, part.name), *per_unit, signed(part.delta_ns / factors.units), f"{factors.share(part):.0%}"),
         "" if ratio is None else f"{ratio:.1f}x",
     )

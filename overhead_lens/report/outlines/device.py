@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead_lens.budget.model import DeviceShare
 from overhead_lens.report.looks import IDLE
-from overhead_lens.report.outline import Column, Row, Section, Table, names, share, text, time
+from overhead_lens.report.outline import Column, Section, Table, names, row, share, text, time
 from overhead_lens.report.outlines.host import part_row
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns
@@ -24,33 +24,24 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     )
     kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
     idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
-    rows = [
-        part_row(
-            "busy",
-            device.busy_ns,
-            whole_ns,
-            remark=_many(device.events_per_call, "kernel or copy", "kernels and copies"),
-        )
-    ]
+    events = _many(device.events_per_call, "kernel or copy", "kernels and copies")
     alone = {name: f"{format_ns(ns - device.overlap_ns)} of it alone" for name, ns in kinds[:2] if device.overlap_ns}
-    rows += [part_row(name, ns, whole_ns, name, alone.get(name, "")) for name, ns in kinds if ns]
-    rows += [part_row("idle, due to", device.idle_ns, whole_ns, remark=launches)]
-    rows += [part_row(name, ns, whole_ns, f"{IDLE}{name}") for name, ns in idle if ns]
+    rows = [
+        part_row("busy", device.busy_ns, whole_ns, remark=events),
+        *(part_row(name, ns, whole_ns, name, alone.get(name, "")) for name, ns in kinds if ns),
+        part_row("idle, due to", device.idle_ns, whole_ns, remark=launches),
+        *(part_row(name, ns, whole_ns, f"{IDLE}{name}") for name, ns in idle if ns),
+    ]
     columns = [names(""), names("", gives_way=2), Column("share"), Column(per), names("", gives_way=1)]
     kernels = [
-        Row(
-            [
-                time(kernel.ns),
-                share(kernel.ns / whole_ns),
-                text(_mean(kernel.per_call)),
-                text(kernel.kind, kernel.kind),
-            ]
+        row(
+            *(time(kernel.ns), share(kernel.ns / whole_ns), _mean(kernel.per_call)),
+            *(text(kernel.kind, kernel.kind), kernel_name(kernel.name)),
         )
         for kernel in device.top
     ]
-    shown = [Row([*row.cells, text(kernel_name(kernel.name))]) for row, kernel in zip(kernels, device.top, strict=True)]
     heads = [Column("time"), Column("share", gives_way=1), Column(per), names("kind", gives_way=2)]
-    costliest = Table([*heads, names("kernel or copy")], shown, brief=_TOP)
+    costliest = Table([*heads, names("kernel or copy")], kernels, brief=_TOP)
     heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"
     return Section(heading, [Table(columns, rows), costliest])
 

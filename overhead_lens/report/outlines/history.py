@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from overhead_lens.report.outline import (
     Block,
@@ -13,7 +12,6 @@ from overhead_lens.report.outline import (
     Drawing,
     Notes,
     Outline,
-    Picture,
     Section,
     Table,
     bounds,
@@ -25,7 +23,6 @@ from overhead_lens.report.outline import (
 from overhead_lens.report.page.charts.captures import MOST_POINTS, captures_chart
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import WALL, History, HistoryChange, Segment, Series
-from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -82,13 +79,9 @@ def _segment(segment: Segment, differing: Sequence[str]) -> Iterator[Block]:
     where = ", ".join(f"{name} {segment.environment[name]}" for name in differing)
     span = f"{first.started:%Y-%m-%d %H:%M} to {last.started:%Y-%m-%d %H:%M}, {first.name} to {last.name}"
     yield Notes([f"{where + ': ' if where else ''}{len(segment.points)} captures, {span}"])
-    yield Drawing(partial(_drawn, segment))
+    yield Drawing(lambda _: [captures_chart(segment)])
     yield from _changes(segment.changes)
     yield _levels(segment)
-
-
-def _drawn(segment: Segment, _classifier: Classifier) -> list[Picture]:
-    return [captures_chart(segment)]
 
 
 def _changes(changes: Sequence[HistoryChange]) -> Iterator[Block]:

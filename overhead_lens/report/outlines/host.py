@@ -36,7 +36,7 @@ from overhead_lens.report.text.blocks import interval_text, measured_text
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.host import HostCategory, Part
 from overhead_lens.units import format_ns
 
 _MOST_PIECES = 3
@@ -120,20 +120,19 @@ def divided(host: Sequence[HostCategory], digits: int = 0) -> Cell:
 
 
 def _part(category: HostCategory) -> str:
-    part = max(category.parts, key=lambda part: part.ns, default=None)
-    return f"{category.category}/{part.name}" if part is not None and part.ns else category.category
+    part = largest_part(category)
+    return f"{category.category}/{part.name}" if part.ns else category.category
+
+
+def largest_part(category: HostCategory) -> Part:
+    """The part with most of a category's time; one without a name and time if it has none."""
+    return max(category.parts, key=lambda part: part.ns, default=Part("", 0))
 
 
 def part_row(name: str, ns: float, whole_ns: float, look: str = "", remark: str = "") -> Row:
     """Name, bar, share, time, remark; indented where it has a color of its own."""
-    cells = [
-        text(name, look),
-        length(ns, whole_ns, look=look),
-        share(ns / whole_ns),
-        time(ns),
-        text(remark, tone="dim"),
-    ]
-    return Row(cells, depth=int(bool(look)))
+    figures = (length(ns, whole_ns, look=look), share(ns / whole_ns), time(ns))
+    return row(text(name, look), *figures, text(remark, tone="dim"), depth=int(bool(look)))
 
 
 def hosts_table(
@@ -169,8 +168,8 @@ def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief:
 
 def most_of(category: HostCategory) -> str:
     """The part with most of a category's time, else its costliest frame, as the end of a sentence."""
-    part = max(category.parts, key=lambda part: part.ns, default=None)
-    if part is not None and part.ns > _LED_SHARE * category.ns:
+    part = largest_part(category)
+    if part.ns > _LED_SHARE * category.ns:
         return f", most of it {part.name} ({format_ns(part.ns)})"
     return f", led by {category.top[0].frame} ({format_ns(category.top[0].ns)})" if category.top else ""
 

@@ -30,6 +30,7 @@ from overhead_lens.report.outlines.host import (
     frames_table,
     host_bar,
     host_table,
+    largest_part,
     name_of,
     stacks_of_others,
     thread_stacks,
@@ -88,8 +89,8 @@ def sentence(thread: ThreadBudget) -> str:
 
 def _most_of(row: HostCategory) -> str:
     """The part or frame with most of a category's time."""
-    part = max(row.parts, key=lambda part: part.ns, default=None)
-    if part is not None and 2 * part.ns > row.ns:
+    part = largest_part(row)
+    if 2 * part.ns > row.ns:
         return f" (most of it {part.name})"
     return f" (most of it {row.top[0].frame})" if row.top and 2 * row.top[0].ns > row.ns else ""
 

@@ -22,7 +22,6 @@ from overhead_lens.report.outline import (
     Outline,
     Picture,
     Reach,
-    Row,
     Section,
     Table,
     count,
@@ -41,6 +40,7 @@ from overhead_lens.report.outlines.host import (
     frames_table,
     host_bar,
     host_table,
+    largest_part,
     most_of,
     stacks_of_others,
     thread_stacks,
@@ -98,9 +98,9 @@ def end_to_end_outline(found: EndToEnd) -> Outline:
     """A run compared with a hot loop: what that would have missed, then, on its page, the run."""
     run = found.run
     columns = [names("missed by a hot loop"), Column(f"per {run.per}"), Column("share"), names("because", gives_way=1)]
-    rows = [Row([text(row.figure), time(row.ns), share(row.share), text(row.because)]) for row in found.missed]
+    rows = [row(each.figure, time(each.ns), share(each.share), each.because) for each in found.missed]
     apart = ["not to be added up: a slow step may be slow by one of the others"] if rows else []
-    tries = [f"try against {row.figure}: {row.how} ({row.remedy})" for row in found.missed if row.remedy]
+    tries = [f"try against {each.figure}: {each.how} ({each.remedy})" for each in found.missed if each.remedy]
     told: list[Block] = [Table(columns, rows), Notes(apart, tone="dim"), Notes(tries)]
     missed = Section("What a hot loop would have missed", told, reach="everywhere")
     rest = [replace(section, reach="page") for section in _sections(run)]
@@ -133,11 +133,9 @@ def _ranks(job: RunJob) -> Section:
     shown = sorted(sorted(job.ranks, key=lambda run: -run.wall.ns)[:_MOST_RANKS], key=lambda run: run.rank or 0)
     columns = [names("rank"), Column(f"per {slowest.per}"), names("95 % interval", gives_way=1), names("where")]
     rows = [
-        Row(
-            [
-                text(f"{run.rank}{' (slowest)' if run is slowest else ''}"),
-                *(time(run.wall.ns), measured_bounds(run.wall), divided(run.host)),
-            ]
+        row(
+            f"{run.rank}{' (slowest)' if run is slowest else ''}",
+            *(time(run.wall.ns), measured_bounds(run.wall), divided(run.host)),
         )
         for run in shown
     ]
@@ -166,9 +164,8 @@ def sentence(run: RunBudget) -> str:
 
 def _holder(category: HostCategory) -> str:
     """If most of a category is waiting for the GIL, the thread that held it for most of that time."""
-    part = max(category.parts, key=lambda part: part.ns, default=None)
     names_of = (frame.frame.removeprefix(GIL_HOLDER) for frame in category.top if frame.frame.startswith(GIL_HOLDER))
-    name = next(names_of, "") if part is not None and part.name == "gil" else ""
+    name = next(names_of, "") if largest_part(category).name == "gil" else ""
     return f", which {name} holds" if name else ""
 
 
@@ -275,12 +272,7 @@ def check_lines(run: RunBudget) -> Iterator[str]:
 def _slowest(run: RunBudget) -> Section:
     columns = [Column("step"), Column("took"), Column("of the mean"), names("because")]
     rows = [
-        Row(
-            [
-                *(count(slow.step), time(slow.wall_ns), text(f"{slow.wall_ns / max(1, run.wall.ns):.1f}x")),
-                text(slow.because),
-            ]
-        )
+        row(count(slow.step), time(slow.wall_ns), f"{slow.wall_ns / max(1, run.wall.ns):.1f}x", slow.because)
         for slow in run.slowest
     ]
     return Section("Slowest bare steps", [Table(columns, rows)])
@@ -314,11 +306,9 @@ def _other_stacks(run: RunBudget, thread: ThreadBudget, classifier: Classifier) 
 def _regions(regions: Sequence[RegionBudget]) -> Section:
     columns = [names("region"), Column("entered"), Column("each time"), names("95 % interval", gives_way=2)]
     rows = [
-        Row(
-            [
-                *(text(region.name), text(f"{region.count:,}x"), time(region.wall.ns), measured_bounds(region.wall)),
-                divided(region.host) if region.host else text("no stack was taken inside", tone="dim"),
-            ]
+        row(
+            *(region.name, f"{region.count:,}x", time(region.wall.ns), measured_bounds(region.wall)),
+            divided(region.host) if region.host else text("no stack was taken inside", tone="dim"),
         )
         for region in regions
     ]
@@ -329,11 +319,9 @@ def _regions(regions: Sequence[RegionBudget]) -> Section:
 def _threads(run: RunBudget) -> Section:
     columns = [names("thread"), Column("process", gives_way=1), Column("busy"), names("where", gives_way=2)]
     rows = [
-        Row(
-            [
-                text(thread.name or str(thread.thread)),
-                *(text(str(thread.process)), text(f"{thread.busy_share:.0%}"), divided(thread.host)),
-            ]
+        row(
+            thread.name or str(thread.thread),
+            *(str(thread.process), f"{thread.busy_share:.0%}", divided(thread.host)),
         )
         for thread in run.threads[:_MOST_THREADS]
     ]

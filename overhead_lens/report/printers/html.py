@@ -10,7 +10,7 @@ from html import escape
 from typing import TypeAlias
 
 from overhead_lens.report import looks
-from overhead_lens.report.outline import Bar, Bars, Cell, Length, Piece, Row, Table
+from overhead_lens.report.outline import Bars, Cell, Length, Piece, Row, Table
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.report.text.plain import plain
 
@@ -123,10 +123,6 @@ def _rect(left: float, width: float, look: str, fill: str = "") -> str:
 def bars_html(block: Bars, attributes: Attributes, *, hatched: bool = False) -> Iterator[str]:
     """Each bar below its name and its remark."""
     for bar in block.bars:
-        yield _bar_html(bar, attributes, hatched=hatched)
-
-
-def _bar_html(bar: Bar, attributes: Attributes, *, hatched: bool) -> str:
-    head = f"<b{attributes('name')}>{shown(bar.name)}</b> <span{attributes('remark')}>{shown(bar.remark)}</span>"
-    named = f"<div{attributes('over')}>{head}</div>" if bar.name or bar.remark else ""
-    return f"{named}{bar_svg(bar.pieces, bar.full, attributes, hatched=hatched)}\n"
+        head = f"<b{attributes('name')}>{shown(bar.name)}</b> <span{attributes('remark')}>{shown(bar.remark)}</span>"
+        named = f"<div{attributes('over')}>{head}</div>" if bar.name or bar.remark else ""
+        yield f"{named}{bar_svg(bar.pieces, bar.full, attributes, hatched=hatched)}\n"
