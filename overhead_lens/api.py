@@ -41,6 +41,7 @@ from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.sweep.analysis import Sweep
 from overhead_lens.target import Target, name_of
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
+from overhead_lens.terminal.command import refuse_on_windows
 from overhead_lens.terminal.progress import progress
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.model import TraceAnalysis
@@ -375,8 +376,7 @@ def _place(given: object) -> Path:
 
 
 def _check_place(what: str) -> None:
-    if sys.platform == "win32":
-        raise UsageError(f"{what} measures on Linux and macOS only; captures made there can be read here")
+    refuse_on_windows(what, "; captures made there can be read here")
     if os.environ.get(IN_WORKER):
         guard = 'if __name__ == "__main__":'
         raise UsageError(f"{what} is called while a measuring process loads the file: it belongs below `{guard}`")

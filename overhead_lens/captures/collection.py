@@ -13,18 +13,18 @@ _OF_A_CAPTURE = frozenset({CLOCK, KINETO, MARK, STACKS, "tracer.log", "clock-0.l
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """A directory that is not a complete capture; ``kind`` is ``incomplete`` or ``foreign``."""
+class Skipped:
+    """A directory outside the history; ``kind`` is ``incomplete``, ``damaged`` or ``foreign``."""
 
-    path: Path
+    path: str
     kind: str
     reason: str
 
 
-def find_captures(folder: Path) -> tuple[list[Path], list[Passed]]:
+def find_captures(folder: Path) -> tuple[list[Path], list[Skipped]]:
     """Complete captures and other directories, by path; hidden directories and links are not entered."""
     captures: list[Path] = []
-    passed: list[Passed] = []
+    skipped: list[Skipped] = []
     for name, inside, files in os.walk(folder):
         path = Path(name)
         if META in files:
@@ -34,11 +34,11 @@ def find_captures(folder: Path) -> tuple[list[Path], list[Passed]]:
             if schema is None or CAPTURE.is_of(schema):
                 captures.append(path)
             else:
-                passed.append(Passed(path, "foreign", f"it has schema {schema!r}"))
+                skipped.append(Skipped(str(path), "foreign", f"it has schema {schema!r}"))
             continue
         inside[:] = sorted(child for child in inside if not child.startswith("."))
         if _OF_A_CAPTURE & set(files):
-            passed.append(Passed(path, "incomplete", f"it has no {META} (was it interrupted?)"))
+            skipped.append(Skipped(str(path), "incomplete", f"it has no {META} (was it interrupted?)"))
         elif not inside and path != folder:
-            passed.append(Passed(path, "foreign", "it holds no capture"))
-    return sorted(captures), passed
+            skipped.append(Skipped(str(path), "foreign", "it holds no capture"))
+    return sorted(captures), skipped

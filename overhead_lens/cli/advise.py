@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ import typer
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions, takes_call_options
-from overhead_lens.terminal.command import EFFORT, option, refuse
+from overhead_lens.terminal.command import EFFORT, option, refuse, refuse_on_windows
 from overhead_lens.terminal.completion import complete_target
 
 # A compiler may take long; what takes longer hangs.
@@ -61,8 +60,7 @@ def advise(
     from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import announcement, progress
 
-    if sys.platform == "win32":
-        raise UsageError("advise measures on Linux and macOS only; advice made there can be read here")
+    refuse_on_windows("advise", "; advice made there can be read here")
     classifier = default_classifier(rules)
     effort = QUICK if quick else STANDARD
     form = Format(json_, html, classifier, force=force)

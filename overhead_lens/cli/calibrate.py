@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
-from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
+from overhead_lens.terminal.command import refuse_on_windows
 
 _SECONDS = 50
 
@@ -21,8 +20,7 @@ def calibrate(
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import announcement, progress
 
-    if sys.platform == "win32":
-        raise UsageError("calibrate measures on Linux and macOS only")
+    refuse_on_windows("calibrate")
     with progress(quiet=quiet, begins=announcement("this machine", _SECONDS)) as listener:
         calibrated = calibrate_machine(timeout, listener)
     show(calibrated, Format(json_))

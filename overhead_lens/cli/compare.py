@@ -14,7 +14,7 @@ import typer
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
-from overhead_lens.terminal.command import EFFORT, TARGET, option
+from overhead_lens.terminal.command import EFFORT, TARGET, option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_target
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def compare(
     from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import announcement, progress
 
-    if sys.platform == "win32":
-        raise UsageError("compare measures on Linux and macOS only; captures made there can be compared here by diff")
+    refuse_on_windows("compare", "; captures made there can be compared here by diff")
     if quick and rounds is not None:
         raise UsageError("--quick and --rounds do not go together")
     margin_share = given.parse_share("--margin", margin, bare=0.01)

@@ -12,8 +12,9 @@ from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 
 if TYPE_CHECKING:
+    from overhead_lens.captures.collection import Skipped
     from overhead_lens.machine.request import Listener
-    from overhead_lens.studies.history.analysis import History, Point, Skipped
+    from overhead_lens.studies.history.analysis import History, Point
     from overhead_lens.taxonomy.classifier import Classifier
 
 
@@ -41,13 +42,13 @@ def read(folder: Path, listener: Listener, rules: Path | None = None) -> History
         UsageError: It is not a directory, or holds no capture that can be read.
     """
     from overhead_lens.captures.collection import find_captures
-    from overhead_lens.studies.history.analysis import Skipped, make_history
+    from overhead_lens.studies.history.analysis import make_history
 
     if not folder.is_dir():
         raise UsageError(f"no directory {folder}")
-    captures, passed = find_captures(folder)
+    captures, skipped = find_captures(folder)
     points, damaged, warnings = _points(captures, listener, rules)
-    skipped = [*(Skipped(str(directory.path), directory.kind, directory.reason) for directory in passed), *damaged]
+    skipped += damaged
     if not points:
         why = f"; {len(skipped)} skipped, the first is {skipped[0].path}: {skipped[0].reason}" if skipped else ""
         raise UsageError(f"no captures below {folder}{why}")
@@ -58,8 +59,9 @@ def _points(
     captures: Sequence[Path], listener: Listener, rules: Path | None
 ) -> tuple[list[Point], list[Skipped], list[str]]:
     """Points of the captures, those that cannot be read, and warnings; analyses are taken from the cache or added to it."""
+    from overhead_lens.captures.collection import Skipped
     from overhead_lens.studies.history import store as summary_store
-    from overhead_lens.studies.history.analysis import Skipped, point_of_text
+    from overhead_lens.studies.history.analysis import point_of_text
     from overhead_lens.taxonomy.classifier import default_classifier
 
     classifier = default_classifier(rules)

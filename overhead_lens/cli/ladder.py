@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
-from overhead_lens.terminal.command import option
+from overhead_lens.terminal.command import option, refuse_on_windows
 
 # Of a small call on two cores.
 _SECONDS, _QUICK_SECONDS = 120, 60
@@ -39,8 +37,7 @@ def ladder(
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import announcement, progress
 
-    if sys.platform == "win32":
-        raise UsageError("ladder measures on Linux and macOS only; ladders made there can be read here")
+    refuse_on_windows("ladder", "; ladders made there can be read here")
     options = CallOptions(inputs, True, mode, given.assignments(param or [], device))
     request = options.request(target, timeout, QUICK if quick else STANDARD, output)
     begins = announcement(target, _QUICK_SECONDS if quick else _SECONDS)

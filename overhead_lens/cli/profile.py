@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,7 @@ import typer
 from overhead_lens.errors import EXIT_INTERRUPTED, Interrupted, MeasurementError, UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions, takes_call_options
-from overhead_lens.terminal.command import EFFORT, option
+from overhead_lens.terminal.command import EFFORT, option, refuse_on_windows
 from overhead_lens.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -68,8 +67,7 @@ def profile(
     from overhead_lens.terminal.progress import announcement, progress
     from overhead_lens.terminal.refine import MOST_PROCESSES, Refining, ending_early
 
-    if sys.platform == "win32":
-        raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
+    refuse_on_windows("profile", "; captures made there can be read here")
     classifier = default_classifier(rules)
     until_share = None if until is None else given.parse_share("--until", until, least=0.001, most=0.999)
     request = options.request(target, timeout, QUICK if quick else STANDARD, output)

@@ -15,7 +15,7 @@ import typer
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.arguments import Force, Rules, check_new_file, directory_option
-from overhead_lens.terminal.command import ANALYSIS, OUTPUT, option
+from overhead_lens.terminal.command import ANALYSIS, OUTPUT, option, refuse_on_windows
 
 REPORT = "report.txt"
 _PRINTING = ".printing"
@@ -47,10 +47,9 @@ def run(
     from overhead_lens.studies.run.analysis import run_budget_of
     from overhead_lens.studies.run.record import Program, record_run
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import print_into, write_page, write_text
+    from overhead_lens.terminal.output import print_result, write_page, write_text
 
-    if sys.platform == "win32":
-        raise UsageError("run measures on Linux and macOS only; runs made there can be read here")
+    refuse_on_windows("run", "; runs made there can be read here")
     json_file, html = (
         _file_of_rank(name, file, force=force) for name, file in (("--json-file", json_file), ("--html", html))
     )
@@ -60,11 +59,11 @@ def run(
     budget = run_budget_of(path, classifier)
     if output is None and not quiet:
         with _alone(path.parent if _rank() else None):
-            print_into(sys.stderr, budget)
+            print_result(budget, sys.stderr)
             sys.stderr.flush()
     if output is not None:
         with (path / REPORT).open("w", encoding="utf-8") as file:
-            print_into(file, budget)
+            print_result(budget, file)
     if json_file is not None:
         _try(lambda: write_text(json_file, f"{to_json(budget)}\n", force=force))
     if html is not None:

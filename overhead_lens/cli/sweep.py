@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,7 @@ import typer
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
-from overhead_lens.terminal.command import option
+from overhead_lens.terminal.command import option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ def sweep(
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import announcement, progress
 
-    if sys.platform == "win32":
-        raise UsageError("sweep measures on Linux and macOS only; sweeps made there can be read here")
+    refuse_on_windows("sweep", "; sweeps made there can be read here")
     target, variants = scenario_of(targets, all_variants=all_variants)
     fixed, swept = split(given.assignments(param or [], device))
     options = given.compile_options(compile_=compile_, mode=mode)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from overhead_lens.captures.collection import Skipped
 from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, PERMUTATIONS, Level, LevelShift
 from overhead_lens.studies.history import analysis
-from overhead_lens.studies.history.analysis import Skipped
 from overhead_lens.subject import Subject
 
 

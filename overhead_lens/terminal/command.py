@@ -83,6 +83,20 @@ def deprecated(old: str, new: str) -> None:
     print(f"overhead-lens: {old} is deprecated, use {new}", file=sys.stderr)
 
 
+def refuse_on_windows(what: str, otherwise: str = "") -> None:
+    """Refuse to measure where nothing can be measured.
+
+    Args:
+        what: The command.
+        otherwise: What can be done there, as the rest of the sentence.
+
+    Raises:
+        UsageError: This is Windows.
+    """
+    if sys.platform == "win32":
+        raise UsageError(f"{what} measures on Linux and macOS only{otherwise}")
+
+
 def refuse(context: typer.Context, reason: str, *names: str) -> None:
     """Refuse options that would be ignored.
 

@@ -88,15 +88,9 @@ def _write(path: Path, text: str, mode: str) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def print_result(result: object) -> None:
-    """Print a result for people."""
-    print_text(make_console(), result)
-
-
-def print_into(file: IO[str], result: object) -> None:
-    """Print a result for people into a stream or file."""
-    width = None if file.isatty() else _FILE_WIDTH
-    print_text(Console(file=file, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False), result)
+def print_result(result: object, file: IO[str] | None = None) -> None:
+    """Print a result for people on stdout, or into another stream or a file."""
+    print_text(make_console(file), result)
 
 
 def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> None:
@@ -123,7 +117,7 @@ def show_drawn(result: object, form: Format, draw: Callable[[], object], what: s
         raise MeasurementError(f"{failure}; the {what} is complete but for this picture") from failure
 
 
-def make_console() -> Console:
-    """A console on stdout that invents no markup in names and no width for a file."""
-    width = None if sys.stdout.isatty() else _FILE_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False, force_jupyter=False)
+def make_console(file: IO[str] | None = None) -> Console:
+    """A console on stdout, or on another stream or a file, that invents no markup in names and no width for a file."""
+    width = None if (file or sys.stdout).isatty() else _FILE_WIDTH
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False)

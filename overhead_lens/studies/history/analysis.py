@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from overhead_lens.budget.make import Budget
+from overhead_lens.captures.collection import Skipped
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.change_points import Cut, Level, LevelShift, find_cuts, levels_between, shifts_at
@@ -166,15 +167,6 @@ class Series:
         """Names of the environment's values in which the segments differ."""
         values = {name: {json.dumps(segment.environment[name]) for segment in self.segments} for name in ENVIRONMENT}
         return [name for name in ENVIRONMENT if len(values[name]) > 1]
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A directory outside the history; ``kind`` is ``incomplete``, ``damaged`` or ``foreign``."""
-
-    path: str
-    kind: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
