@@ -150,8 +150,10 @@ def make_advice(
         rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and, where it was measured,
             ``collected_ns``.
     """
-    tried = _ranked(tried_remedies(meta.tried, rows))
-    tried = [replace(each, host=_moved(each, base, captured.get(each.remedy))) for each in tried]
+    tried = [
+        replace(each, host=_moved(each, base, captured.get(each.remedy)))
+        for each in ranked(tried_remedies(meta.tried, rows))
+    ]
     verdict, share = verdict_of(base)
     return Advice(
         meta.subject,
@@ -248,7 +250,9 @@ def _safety(trial: Trial, safety: str) -> str:
     return "changes_semantics" if safety == "safe" and not same else safety
 
 
-def _ranked(tried: Sequence[TriedRemedy]) -> list[TriedRemedy]:
+def ranked(tried: Sequence[TriedRemedy]) -> list[TriedRemedy]:
+    """Those that help first, by saving; then the other measured ones; then those that were not."""
+
     def place(each: TriedRemedy) -> tuple[int, float, str]:
         if each.wall is None:
             return (3 if each.status == "failed" else 4), 0.0, each.remedy
@@ -279,11 +283,10 @@ def go_together(tried: Sequence[TriedRemedy], groups: Mapping[str, str]) -> list
     Those that are unsafe or change the output are left out.
 
     Args:
-        tried: Ranked.
         groups: Group of each remedy, by name.
     """
     chosen: dict[str, str] = {}
-    for each in _ranked(tried):
+    for each in ranked(tried):
         if each.helps and each.safety != "unsafe" and each.output != "differs":
             chosen.setdefault(groups.get(each.remedy) or each.remedy, each.remedy)
     return list(chosen.values())

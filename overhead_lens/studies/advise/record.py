@@ -39,7 +39,7 @@ from overhead_lens.recorder.paired import layout, record_pair
 from overhead_lens.recorder.side import provenance
 from overhead_lens.recorder.single import record
 from overhead_lens.stored import budget_of
-from overhead_lens.studies.advise.analysis import TriedRemedy, go_together, not_worth_it, tried_remedies
+from overhead_lens.studies.advise.analysis import TriedRemedy, go_together, not_worth_it, ranked, tried_remedies
 from overhead_lens.studies.advise.stored import ADVICE, BASE, TOGETHER, AdviceMeta, Listed, Trial, Tried, folder_of
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
@@ -148,10 +148,7 @@ class _Recording:
         if self.rows:
             write_table(self.folder / ABLATION, self.rows)
         found = self._found()
-        helping = sorted(
-            (each for each in found if each.helps), key=lambda each: each.wall.delta_ns if each.wall else 0
-        )
-        for each in helping[:_MOST_CAPTURES]:
+        for each in [each for each in ranked(found) if each.helps][:_MOST_CAPTURES]:
             self._capture(each.remedy)
         # The clock of a pair takes the median block, which has nothing of what outlasts a call.
         self._confirm(go_together([each for each in found if not self._listed[each.remedy].own_process], self._groups))
@@ -176,13 +173,9 @@ class _Recording:
 
     def _screen(self) -> None:
         """Time what can share a process, in fresh processes."""
-        first = self._first_worker()
-        try:
-            numbers = range(1, self.request.effort.processes)
+        with self._first_worker() as first:
             self._time_in(first, 0)
-        finally:
-            first.end()
-        for batch in in_batches(numbers):
+        for batch in in_batches(range(1, self.request.effort.processes)):
             with ExitStack() as stack:
                 self.listener.step(f"compiling the remedies: {len(batch)} processes")
                 workers = [stack.enter_context(self._start(f"screen-{number}")) for number in batch]
@@ -277,26 +270,22 @@ class _Recording:
         self.catalog = ask_all(workers, LIST, file=file, folder=str(self.folder.absolute()))[0]
 
     def _start(self, name: str) -> Worker:
-        request = self.request
-        log = self.folder / f"{name}.log"
+        request, log = self.request, self.folder / f"{name}.log"
         return Worker(name, log, request.timeout_s, request.python, dict(request.variables))
 
     # ------------------------------------------------------------------ a process each
 
     def _time_own(self) -> None:
         """Time the remedies that need their own process, in turns with a process of the unchanged call."""
-        names = [name for name in self.own if not self._is_out(name)]
-        if not names:
-            return
         for number in range(self.request.effort.processes):
-            names = [name for name in names if not self._is_out(name)]
+            names = [name for name in self.own if not self._is_out(name)]
             for batch, few in enumerate(in_batches(names)):
                 self.listener.step(f"timing {', '.join(few)} in processes of their own: round {number}{self._best()}")
                 with ExitStack() as stack:
-                    workers = dict(self._own_workers(stack, number, few))
+                    workers = self._own_workers(stack, number, few)
                     self._time_round(_OWN_ROUND * (batch + 1) + number, workers)
 
-    def _own_workers(self, stack: ExitStack, number: int, names: Sequence[str]) -> Iterator[tuple[str, Worker]]:
+    def _own_workers(self, stack: ExitStack, number: int, names: Sequence[str]) -> dict[str, Worker]:
         """A warmed-up worker for the call as it is and for each remedy, by name; they get ready side by side."""
         workers: dict[str, Worker] = {}
         for name in (BASE, *names):
@@ -316,7 +305,7 @@ class _Recording:
             if not self._is_out(name):
                 with self._giving_up(name):
                     worker.receive(WARM_UP)
-        yield from ((name, worker) for name, worker in workers.items() if not self._is_out(name))
+        return {name: worker for name, worker in workers.items() if not self._is_out(name)}
 
     @contextmanager
     def _giving_up(self, name: str) -> Iterator[None]:

@@ -22,6 +22,7 @@ from overhead_lens.worker.workload import Workload
 BASE = "base"
 _KEPT = "advise"
 _OUTCOMES = "outcomes.pt"
+_LISTED = ("name", "summary", "how", "safety", "shrinks", "source", "group", "own_process")
 # Variables in which Inductor keeps addresses for the code that it generates.
 _INDUCTORS = "_TORCHINDUCTOR_"
 
@@ -132,17 +133,7 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
     trials.save()
     session.kept[_KEPT] = trials
     listed = [
-        {
-            "name": remedy.name,
-            "summary": remedy.summary,
-            "how": remedy.how,
-            "safety": remedy.safety,
-            "shrinks": list(remedy.shrinks),
-            "source": remedy.source,
-            "group": remedy.group,
-            "variables": dict(remedy.variables()),
-            "own_process": remedy.own_process,
-        }
+        {**{name: getattr(remedy, name) for name in _LISTED}, "variables": dict(remedy.variables())}
         for remedy in trials.known.values()
     ]
     return {
@@ -153,32 +144,33 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
     }
 
 
+def _trials(session: Session) -> Trials:
+    trials: Trials = session.kept[_KEPT]
+    return trials
+
+
 @operation
 def check_remedy(session: Session, name: str) -> dict[str, Any]:
     """Say whether a remedy that needs a process of its own can be tried."""
-    trials: Trials = session.kept[_KEPT]
-    return trials.applies(name)
+    return _trials(session).applies(name)
 
 
 @operation
 def choose_fitting(session: Session, names: Sequence[str]) -> dict[str, Any]:
     """Choose the remedies that can be applied together."""
-    trials: Trials = session.kept[_KEPT]
-    return {"names": trials.fitting(names)}
+    return {"names": _trials(session).fitting(names)}
 
 
 @operation
 def prepare_remedy(session: Session, name: str) -> dict[str, Any]:
     """Run the call once with a remedy and once without."""
-    trials: Trials = session.kept[_KEPT]
-    return trials.prepare(name)
+    return _trials(session).prepare(name)
 
 
 @operation
 def time_remedies(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
     """Time the call as it is and with every remedy that was prepared, in turns."""
-    trials: Trials = session.kept[_KEPT]
-    return trials.timer().measure(block_ns, rounds, budget_ns, seed)
+    return _trials(session).timer().measure(block_ns, rounds, budget_ns, seed)
 
 
 @operation

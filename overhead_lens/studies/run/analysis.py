@@ -7,7 +7,7 @@ process. Consecutive steps resemble each other, so that blocks of them, not step
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -205,7 +205,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     meta = run.meta
     counted = _counted(run.steps)
     ratio = _step_ratio(run.steps)
-    wall = _whole(meta.wall_ns) if counted is None else _estimate(counted, "ns")
+    wall = exactly(float(meta.wall_ns)) if counted is None else _estimate(counted, "ns")
     of_steps, others = _of_steps(run), other_threads(run)
     blocks = _sampled(of_steps, _home(run))
     fitted = classifier.fitted(stack for block in blocks for stack in block)
@@ -217,7 +217,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     host, checks, asleep = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), fitted)
     regions = _regions(run, [*of_steps, *others], fitted)
     device = None if counted is None else _device(run, recorded, step, regions, classifier)
-    samples = sum(stack.count for block in blocks for stack in block)
+    samples, taken = sum(stack.count for block in blocks for stack in block), sum(each.samples for each in of_steps)
     threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running)) if others else ()
     return RunBudget(
         command=tuple(meta.program),
@@ -232,7 +232,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         slowest=() if counted is None else slowest_steps(counted, meta.compilations, first=meta.before),
         warnings=(
             *meta.warnings,
-            *warnings.of_stacks(run, samples, _samples(of_steps), has_steps=counted is not None),
+            *warnings.of_stacks(run, samples, taken, has_steps=counted is not None),
             *warnings.of_steps(counted, ratio, step),
             *warnings.of_devices(device, step),
             *placement_warnings(meta.unplaced, host),
@@ -258,12 +258,7 @@ def step_stacks(run: StoredRun) -> list[Stack]:
 def _of_steps(run: StoredRun) -> list[SampledThread]:
     """Stacks of the stepping thread by block: the blocks of the turns, or all blocks if those have few stacks."""
     home = _home(run)
-    found = [
-        (block.turn, _unwatched(_weighted(thread, block.weight)))
-        for block in run.blocks
-        for thread in block.threads
-        if _has_steps(thread, run)
-    ]
+    found = [(turn, _unwatched(thread)) for turn, thread in _threads(run) if _has_steps(thread, run)]
     in_turns = [thread for turn, thread in found if turn]
     enough = sum(stack.count for stack in _inside(in_turns, home)) >= warnings.FEW_STACKS
     return in_turns if enough else [thread for _, thread in found]
@@ -272,12 +267,7 @@ def _of_steps(run: StoredRun) -> list[SampledThread]:
 def _set_up(run: StoredRun) -> list[Stack]:
     """Stacks of the main thread before the sampler's first turn, without those inside the steps."""
     home = _home(run)
-    main = [
-        _weighted(thread, block.weight)
-        for block in run.blocks
-        for thread in block.threads
-        if not block.turn and is_main(thread, run.meta.pid)
-    ]
+    main = [thread for turn, thread in _threads(run) if not turn and is_main(thread, run.meta.pid)]
     return [stack for thread in main for stack in thread.stacks if home is None or not _passes(stack, home)]
 
 
@@ -288,9 +278,15 @@ def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
     return thread.process == run.meta.pid and thread.thread == run.meta.thread
 
 
+def _threads(run: StoredRun) -> Iterator[tuple[int, SampledThread]]:
+    """The threads of all blocks, each with its block's turn and with stacks that count by the block's weight."""
+    return ((block.turn, _weighted(thread, block.weight)) for block in run.blocks for thread in block.threads)
+
+
 def _weighted(thread: SampledThread, weight: int) -> SampledThread:
-    stacks = tuple(replace(stack, count=weight * stack.count) for stack in thread.stacks)
-    return thread if weight == 1 else replace(thread, blocks=(stacks,))
+    if weight == 1:
+        return thread
+    return replace(thread, blocks=(tuple(replace(stack, count=weight * stack.count) for stack in thread.stacks),))
 
 
 def _home(run: StoredRun) -> Place | None:
@@ -335,12 +331,7 @@ def _from(stack: Stack, home: Place | None) -> Stack:
 
 def other_threads(run: StoredRun) -> list[SampledThread]:
     """All threads except the stepping thread, each with its stacks during the turns, or else all its stacks."""
-    found = [
-        (block.turn, _weighted(thread, block.weight))
-        for block in run.blocks
-        for thread in block.threads
-        if not _has_steps(thread, run)
-    ]
+    found = [(turn, thread) for turn, thread in _threads(run) if not _has_steps(thread, run)]
     seen = {(thread.process, thread.thread) for turn, thread in found if turn}
     return joined([thread for turn, thread in found if turn or (thread.process, thread.thread) not in seen])
 
@@ -372,14 +363,6 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED].assign(is_bare=False)
     kept: pd.DataFrame = bare if len(bare) >= _FEWEST_STEPS else unrecorded
     return kept if len(kept) >= _FEWEST_STEPS else None
-
-
-def _whole(wall_ns: int) -> Estimate:
-    return exactly(float(wall_ns))
-
-
-def _samples(threads: Sequence[SampledThread]) -> int:
-    return sum(thread.samples for thread in threads)
 
 
 def _estimate(counted: pd.DataFrame, column: str) -> Estimate:
@@ -486,11 +469,9 @@ def _fault_time(counted: pd.DataFrame | None, wall: Estimate, shares: Shares) ->
 
 def _unknown(wall_ns: int) -> tuple[HostCategory, ...]:
     """A budget of which nothing is known but its sum."""
+    known_ns = {name: wall_ns if name == "unattributed" else 0 for name in HOST_CATEGORIES}
     return tuple(
-        HostCategory(name, wall_ns, (0.0, float(wall_ns)), 1.0 if wall_ns else 0.0, "none")
-        if name == "unattributed"
-        else HostCategory(name, 0, (0.0, float(wall_ns)), 0.0, "none")
-        for name in HOST_CATEGORIES
+        HostCategory(name, ns, (0.0, float(wall_ns)), 1.0 if ns else 0.0, "none") for name, ns in known_ns.items()
     )
 
 

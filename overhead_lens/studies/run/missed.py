@@ -105,11 +105,10 @@ def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
 
 
 def _lacking(run: RunBudget) -> list[tuple[str, int, str, str]]:
-    rows = []
-    for category, part, because, remedy in _LACKING:
-        figure = f"{category}/{part}" if part else category
-        rows.append((figure, _ns_of(run.category(category), part), because, remedy))
-    return rows
+    return [
+        (f"{category}/{part}" if part else category, _ns_of(run.category(category), part), because, remedy)
+        for category, part, because, remedy in _LACKING
+    ]
 
 
 def _ns_of(category: HostCategory, part: str) -> int:
