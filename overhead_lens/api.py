@@ -133,8 +133,10 @@ def record_call(
             # Loading a script runs it, so only on request.
             target = None
         if target is None:
-            here = _request(_here(function), compile, replace(effort, processes=1), "profile")
-            return record_here(replace(here, output=output), function, arguments, listener)
+            name = name_of(function)
+            here = Target(name, module=str(getattr(function, "__module__", "") or ""), name=name)
+            request = _request(here, compile, replace(effort, processes=1), "profile")
+            return record_here(replace(request, output=output), function, arguments, listener)
         request = replace(_request(target, compile, effort, "profile"), output=output)
         return record(replace(request, instructions=instructions, counted_calls=counted_calls), listener)
 
@@ -347,10 +349,6 @@ def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arg
     file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overhead-lens-")), "arguments.pickle")
     file.write_bytes(content)
     return replace(target, arguments=file), ""
-
-
-def _here(function: Callable[..., Any]) -> Target:
-    return Target(name_of(function), module=str(getattr(function, "__module__", "") or ""), name=name_of(function))
 
 
 def _request(target: Target, compiles: bool, effort: Effort, command: str) -> Request:

@@ -233,13 +233,18 @@ def damaged(noun: str, path: Path, fault: object) -> UsageError:
     return UsageError(f"the {noun} {path} is damaged: {(str(fault).splitlines() or [''])[0]}")
 
 
-def schema_of(path: Path) -> object:
-    """The schema of ``meta.json``; None for an unreadable one."""
+def fields_of(path: Path) -> Mapping[str, Any]:
+    """``meta.json`` of a directory of any kind; empty for an unreadable one."""
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return None
-    return meta.get("schema") if isinstance(meta, dict) else None
+        return {}
+    return meta if isinstance(meta, dict) else {}
+
+
+def schema_of(path: Path) -> object:
+    """The schema of ``meta.json``; None for an unreadable one."""
+    return fields_of(path).get("schema")
 
 
 def study_of(path: Path) -> str | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DIGITS = 12
+_TRACES = (".json", ".json.gz")
 
 
 BatchSizes = Annotated[
@@ -141,7 +142,7 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
     files: list[Path] = []
     for path in given:
         if path.is_dir():
-            inside = sorted(file for file in path.iterdir() if file.is_file() and _is_trace_name(file.name))
+            inside = sorted(file for file in path.iterdir() if file.is_file() and file.name.lower().endswith(_TRACES))
             if not inside:
                 raise UsageError(f"{path} holds no traces (*.json, *.json.gz)")
             files += inside
@@ -180,10 +181,6 @@ def _with_tokens(result: TraceAnalysis | TraceFailure, tokens: int) -> TraceAnal
     if isinstance(result, TraceFailure):
         return result
     return replace(result, launch_figures=tuple(per_token(device, tokens) for device in result.launch_figures))
-
-
-def _is_trace_name(name: str) -> bool:
-    return name.lower().endswith((".json", ".json.gz"))
 
 
 def _check_combination(options: Mapping[str, object]) -> None:

@@ -51,7 +51,7 @@ class Order:
 
     target: Target
     params: Mapping[str, str]
-    compile_options: Mapping[str, Any] | None
+    compile_options: dict[str, Any] | None
     timeout_s: float
     output: Path | None = None
     parent: Path = CAPTURES
@@ -103,11 +103,10 @@ class Request(Order):
 
     def load_arguments(self) -> dict[str, Any]:
         """Arguments of the worker's ``load``."""
-        options = self.compile_options
         return {
             "target": self.target.to_json(),
             "params": dict(self.params),
-            "compile_options": None if options is None else dict(options),
+            "compile_options": self.compile_options,
             **({} if self.remedies is None else {"remedies": self.remedies.to_json()}),
             **({"displaced_bytes": self.displaced_bytes} if self.displaced_bytes else {}),
         }

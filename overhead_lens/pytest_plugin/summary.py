@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
@@ -69,7 +68,8 @@ class Summary:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the rows of a test that is over."""
         if report.when == "teardown":
-            self._rows += [SummaryRow(**_as_row(value)) for name, value in report.user_properties if name == PROPERTY]
+            found = [cast("dict[str, str]", value) for name, value in report.user_properties if name == PROPERTY]
+            self._rows += [SummaryRow(**row) for row in found]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each call."""
@@ -84,8 +84,3 @@ class Summary:
             head = ["### Overhead", "", f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
             with self._markdown.open("a", encoding="utf-8") as file:
                 file.write("\n".join([*head, *(row.cells for row in self._rows), "", ""]))
-
-
-def _as_row(value: object) -> Mapping[str, Any]:
-    assert isinstance(value, dict)
-    return value

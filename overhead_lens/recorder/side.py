@@ -104,11 +104,7 @@ class Side:
             summary=workload.summary,
             work=workload.work if workload.work_known else None,
             units=workload.work.units,
-            compile_options=None if request.compile_options is None else dict(request.compile_options),
-            target=request.target.text,
-            inputs=None if request.target.inputs is None else request.target.inputs.text,
-            assigned=dict(request.params),
-            effort=asdict(request.effort),
+            **requested(request),
             instruments={name: msgspec.to_builtins(note) for name, note in notes.items() if note is not None},
             warnings=self.warnings,
             recorded_with=recorded_with,
@@ -131,6 +127,17 @@ def subject_of(workload: Workload) -> Subject:
     return Subject(
         workload.kind, workload.scenario, workload.variant, workload.params, workload.compiles, workload.device
     )
+
+
+def requested(request: Request) -> dict[str, Any]:
+    """The fields of ``meta.json`` that say what was requested."""
+    return {
+        "compile_options": request.compile_options,
+        "target": request.target.text,
+        "inputs": None if request.target.inputs is None else request.target.inputs.text,
+        "assigned": dict(request.params),
+        "effort": asdict(request.effort),
+    }
 
 
 def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.captures.files import META
+from overhead_lens.captures.directory import fields_of
 
 _RECORDED = ("started", "version", "command")
 
@@ -30,12 +29,7 @@ def origin(
 
 def _recorded(directory: str) -> list[tuple[str, str]]:
     """The recording's metadata from its directory; empty if unreadable."""
-    try:
-        meta = json.loads(Path(directory, META).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
-    if not isinstance(meta, dict):
-        return []
+    meta = fields_of(Path(directory))
     return [
         (name, str(meta[name]).replace("T", " ", name == "started").removesuffix("+00:00"))
         for name in _RECORDED

@@ -25,7 +25,7 @@ from overhead_lens.report.outline import (
     text,
     time,
 )
-from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.text.blocks import capitalized, cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureChange, StructureDelta
 from overhead_lens.units import format_ns, format_signed_ns
@@ -85,7 +85,7 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
     heading = f"{where}: self time{_unit(delta)}, which sums to {format_signed_ns(new_ns - base_ns)}"
     table = Table([*columns, names("name")], rows, "each instant belongs to the event that began last", _BRIEF)
     reach: Reach = "everywhere" if at == 0 else "report" if at <= _MOST_DEVICES else "page"
-    return Section(heading[:1].upper() + heading[1:], [table], reach)
+    return Section(capitalized(heading), [table], reach)
 
 
 def _self_time(each: SelfTime, whole: int, least: int) -> Row:

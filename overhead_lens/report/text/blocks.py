@@ -63,6 +63,11 @@ def signed_interval_text(interval: tuple[float, float]) -> str:
     return f"{format_signed_ns(interval[0])} .. {format_signed_ns(interval[1])}"
 
 
+def capitalized(text: str) -> str:
+    """A text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def cut(text: str, width: int = _NAME_WIDTH) -> str:
     """At most so much of a name that the figures beside it keep their places."""
     return text if len(text) <= width else f"{text[: max(1, width - 1)]}…"

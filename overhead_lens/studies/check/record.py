@@ -5,7 +5,6 @@ A plain worker describes the call and its torch; another one is counted under ca
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from overhead_lens.instruments.instructions.record import ON_A_DEVICE
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.machine.request import Listener, Request
-from overhead_lens.recorder.side import provenance, subject_of
+from overhead_lens.recorder.side import provenance, requested, subject_of
 from overhead_lens.studies.check.stored import COUNTS, CountsMeta
 
 
@@ -46,11 +45,7 @@ def record_counts(request: Request, calls: int | None, listener: Listener) -> Pa
         meta = CountsMeta(
             subject=subject_of(workload),
             instructions=counted,
-            compile_options=None if request.compile_options is None else dict(request.compile_options),
-            target=request.target.text,
-            inputs=None if request.target.inputs is None else request.target.inputs.text,
-            assigned=dict(request.params),
-            effort=asdict(request.effort),
+            **requested(request),
             **provenance(request, runtime, started),
         )
         write_meta(folder, COUNTS, meta)

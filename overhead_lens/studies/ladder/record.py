@@ -66,12 +66,11 @@ class _Ladder:
             raise MeasurementError(f"no rung could be timed: {reason}")
         assert self.workload is not None
         write_table(folder / ABLATION, self.rows)
-        options = self.request.compile_options
         return LadderMeta(
             subject=replace(subject_of(self.workload), compile=True),
             names=list(self.names),
             reasons=self.reasons,
             summary=self.workload.summary,
-            compile_options=None if options is None else dict(options),
+            compile_options=self.request.compile_options,
             **provenance,
         )

@@ -129,7 +129,7 @@ class _Sweep:
             unsettled=self.unsettled,
             summary=loaded.summary,
             work_known=loaded.work_known,
-            compile_options=None if request.compile_options is None else dict(request.compile_options),
+            compile_options=request.compile_options,
             **provenance,
         )
 

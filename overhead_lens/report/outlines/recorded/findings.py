@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead_lens.report.outline import Card, Section, folded
-from overhead_lens.report.text.blocks import cut_front
+from overhead_lens.report.text.blocks import capitalized, cut_front
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.sentences import short_name
 from overhead_lens.units import format_ns
@@ -31,7 +31,7 @@ def _card(finding: Finding, device: str) -> Card:
     said = f"{device}{finding.sentence}"
     overlaps = f"its time overlaps with {', '.join(finding.overlaps)}" if finding.overlaps else ""
     evidence = "; ".join(map(_evidence, finding.evidence[:_MOST_EVIDENCE]))
-    return Card(f"{said[:1].upper()}{said[1:]}.", [evidence, overlaps], finding.remedy)
+    return Card(f"{capitalized(said)}.", [evidence, overlaps], finding.remedy)
 
 
 def _evidence(evidence: Evidence) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from overhead_lens.report.text.blocks import capitalized
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.model import TraceAnalysis
@@ -28,7 +29,7 @@ def _cause(analysis: TraceAnalysis) -> str:
     said = first.sentence
     if first.share < CAUSE_SHARE:
         return f"{NO_CAUSE}: {_state(analysis)}; at most {first.share:.0%} is one thing: {said}."
-    return f"{_capital(_idling(analysis, first) + said)}."
+    return f"{capitalized(_idling(analysis, first) + said)}."
 
 
 def _idling(analysis: TraceAnalysis, first: Finding) -> str:
@@ -73,7 +74,3 @@ def _hints(analysis: TraceAnalysis) -> list[str]:
     if first is not None and not first.line and first.category not in ("compute", "communication", "copy"):
         return ["Record with with_stack=True to see which line."]
     return []
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
