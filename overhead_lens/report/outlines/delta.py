@@ -131,7 +131,10 @@ def _table(delta: Delta | RunDelta) -> Table:
     rows = [
         row(
             text(change.category, change.category),
-            *(time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns)),
+            time(old.ns),
+            time(recent.ns),
+            signed(change.delta_ns),
+            signed_bounds(change.ci95_ns),
             _verdict(change.verdict, "*" if change.only_in_frames else ""),
             text(_most(change.contributors), tone="dim"),
         )
@@ -238,6 +241,9 @@ def _factor(part: Factor, factors: Factors) -> Row:
     per_unit = (time(part.base_ns / factors.units), time(part.new_ns / factors.units))
     ratio = factors.ratio_without(part)
     return row(
-        *(text(part.name, part.name), *per_unit, signed(part.delta_ns / factors.units), f"{factors.share(part):.0%}"),
+        text(part.name, part.name),
+        *per_unit,
+        signed(part.delta_ns / factors.units),
+        f"{factors.share(part):.0%}",
         "" if ratio is None else f"{ratio:.1f}x",
     )

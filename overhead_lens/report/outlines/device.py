@@ -35,8 +35,11 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     columns = [names(""), names("", gives_way=2), Column("share"), Column(per), names("", gives_way=1)]
     kernels = [
         row(
-            *(time(kernel.ns), share(kernel.ns / whole_ns), _mean(kernel.per_call)),
-            *(text(kernel.kind, kernel.kind), kernel_name(kernel.name)),
+            time(kernel.ns),
+            share(kernel.ns / whole_ns),
+            _mean(kernel.per_call),
+            text(kernel.kind, kernel.kind),
+            kernel_name(kernel.name),
         )
         for kernel in device.top
     ]

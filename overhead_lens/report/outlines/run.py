@@ -135,7 +135,9 @@ def _ranks(job: RunJob) -> Section:
     rows = [
         row(
             f"{run.rank}{' (slowest)' if run is slowest else ''}",
-            *(time(run.wall.ns), measured_bounds(run.wall), divided(run.host)),
+            time(run.wall.ns),
+            measured_bounds(run.wall),
+            divided(run.host),
         )
         for run in shown
     ]
@@ -232,7 +234,11 @@ def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
     walls_ns = {region.name: region.wall.ns for region in run.regions}
     rows = [
         row(
-            *(region.name, f"{region.count:,}x", time(walls_ns[region.name]), device.device, time(device.busy_ns)),
+            region.name,
+            f"{region.count:,}x",
+            time(walls_ns[region.name]),
+            device.device,
+            time(device.busy_ns),
             _busy(device, walls_ns[region.name]),
         )
         for region in found.regions
@@ -307,7 +313,10 @@ def _regions(regions: Sequence[RegionBudget]) -> Section:
     columns = [names("region"), Column("entered"), Column("each time"), names("95 % interval", gives_way=2)]
     rows = [
         row(
-            *(region.name, f"{region.count:,}x", time(region.wall.ns), measured_bounds(region.wall)),
+            region.name,
+            f"{region.count:,}x",
+            time(region.wall.ns),
+            measured_bounds(region.wall),
             divided(region.host) if region.host else text("no stack was taken inside", tone="dim"),
         )
         for region in regions
@@ -321,7 +330,9 @@ def _threads(run: RunBudget) -> Section:
     rows = [
         row(
             thread.name or str(thread.thread),
-            *(str(thread.process), f"{thread.busy_share:.0%}", divided(thread.host)),
+            str(thread.process),
+            f"{thread.busy_share:.0%}",
+            divided(thread.host),
         )
         for thread in run.threads[:_MOST_THREADS]
     ]
