@@ -156,15 +156,12 @@ def _ratios(resampled: Floats, chosen: npt.NDArray[np.int64], value: float) -> F
     if not value:
         return np.maximum(_differences(resampled, chosen, value), 0.0)
     medians = _medians(resampled, chosen)
-    rescaled: Floats = medians * (medians / value) ** (interval_scale(len(resampled)) - 1)
-    return rescaled
+    return medians * (medians / value) ** (interval_scale(len(resampled)) - 1)
 
 
 def _differences(resampled: Floats, chosen: npt.NDArray[np.int64], value: float) -> Floats:
-    rescaled: Floats = value + interval_scale(len(resampled)) * (_medians(resampled, chosen) - value)
-    return rescaled
+    return value + interval_scale(len(resampled)) * (_medians(resampled, chosen) - value)
 
 
 def _medians(resampled: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
-    medians: Floats = np.median(np.take_along_axis(resampled, chosen, axis=0), axis=0)
-    return medians
+    return np.median(np.take_along_axis(resampled, chosen, axis=0), axis=0)

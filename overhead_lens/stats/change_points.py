@@ -187,8 +187,7 @@ def _ranks(series: Floats) -> Floats:
     """Ranks from 0 to 1; equal values share their mean rank."""
     _, position, counts = np.unique(series, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - (counts + 1) / 2
-    ranks: Floats = middle[position] / (len(series) - 1)
-    return ranks
+    return middle[position] / (len(series) - 1)
 
 
 def _weights(series: Floats, errors: Floats) -> Floats:
@@ -203,8 +202,7 @@ def _weights(series: Floats, errors: Floats) -> Floats:
 def _orders(count: int) -> npt.NDArray[np.intp]:
     """The given order, then random ones, shape ``(1 + PERMUTATIONS, count)``."""
     draws = np.random.default_rng(_SEED).random((PERMUTATIONS, count))
-    orders: npt.NDArray[np.intp] = np.concatenate([np.arange(count)[None, :], draws.argsort(axis=1)])
-    return orders
+    return np.concatenate([np.arange(count)[None, :], draws.argsort(axis=1)])
 
 
 def _spread(values: Floats, errors: Floats, bounds: Sequence[int]) -> Floats:

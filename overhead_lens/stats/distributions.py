@@ -17,8 +17,7 @@ def t_quantile(upper: float, degrees_of_freedom: float) -> float:
 
 def t_quantiles(degrees_of_freedom: float, count: int) -> Floats:
     """So many quantiles of Student's t of equal probability, ascending."""
-    quantiles: Floats = np.asarray(stdtrit(degrees_of_freedom, (np.arange(count) + 0.5) / count), np.float64)
-    return quantiles
+    return np.asarray(stdtrit(degrees_of_freedom, (np.arange(count) + 0.5) / count), np.float64)
 
 
 def t_upper_tail(t: float, degrees_of_freedom: float) -> float:

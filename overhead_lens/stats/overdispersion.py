@@ -33,5 +33,4 @@ def overdispersion(sides: Sequence[Floats]) -> Floats:
         degrees_of_freedom += (variance > 0).any(axis=1) * (counts.shape[1] - 1)
     own = np.divide(chi_square, degrees_of_freedom, out=np.ones_like(chi_square), where=degrees_of_freedom > 0)
     usual = float(np.median(own[degrees_of_freedom > 0])) if (degrees_of_freedom > 0).any() else 1.0
-    dispersion: Floats = np.maximum(own, max(1.0, usual))
-    return dispersion
+    return np.maximum(own, max(1.0, usual))

@@ -36,8 +36,7 @@ class Union:
 
     def holds(self, at_ns: Ints) -> Bools:
         """Whether each time lies in the union, ends excluded."""
-        inside: Bools = np.searchsorted(self.start_ns, at_ns, "right") > np.searchsorted(self.end_ns, at_ns, "right")
-        return inside
+        return np.searchsorted(self.start_ns, at_ns, "right") > np.searchsorted(self.end_ns, at_ns, "right")
 
     def meets(self, other: Union) -> bool:
         """Whether some time lies in both; quick if one has few intervals."""

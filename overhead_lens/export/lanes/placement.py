@@ -77,8 +77,7 @@ def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: p
     labels = _labels(events[label])
     if number not in events.columns:
         return labels
-    numbered: pd.Series[str] = labels.mask(of_device & (events[number] >= 0), events[number].astype(str))
-    return numbered
+    return labels.mask(of_device & (events[number] >= 0), events[number].astype(str))
 
 
 def _labels(column: pd.Series) -> pd.Series[str]:

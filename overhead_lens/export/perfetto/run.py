@@ -214,5 +214,4 @@ def _step_slices(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[S
 
 
 def _lengths_us(steps: pd.DataFrame) -> list[float]:
-    lengths: list[float] = ((steps["end_ns"] - steps["start_ns"]) / NS_PER_US).tolist()
-    return lengths
+    return ((steps["end_ns"] - steps["start_ns"]) / NS_PER_US).tolist()

@@ -124,8 +124,7 @@ def _categorical(codes: Ints, strings: Sequence[str]) -> Any:
     new_code = np.zeros(max(1, len(strings)), dtype=np.int32)
     new_code[used] = np.arange(len(used))
     categories: Any = pd.Index([strings[number] for number in used.tolist()], dtype=object)  # type: ignore[arg-type, unused-ignore]
-    made: Any = pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
-    return made
+    return pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
 
 
 def _timed(columns: Columns, rows: Ints) -> Ints:

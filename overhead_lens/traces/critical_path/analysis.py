@@ -211,8 +211,7 @@ class WindowAnalysis:
         edge = self._last_edge
         leaving = np.flatnonzero((edge >= 0) & (made.last >= 0) & _LASTS[graph.kind[edge]]) if len(edge) else edge
         sums += sum_by(made.last_label[leaving], made.last_weight_ns[leaving], count)
-        totals: Ints = np.maximum(sums, self.own)
-        return totals
+        return np.maximum(sums, self.own)
 
     @cached_property
     def own(self) -> Ints:

@@ -182,8 +182,7 @@ class _Builder:
         # At one instant a node that is start and end of an event comes before the host's.
         short = ~lasting.reindex(call, fill_value=True).to_numpy(dtype=bool)
         point_ns = np.where(short & (point_ns == first_ns), self._start_ns[call], point_ns)
-        points: Ints = np.where(known, point_ns, work.start_ns)
-        return points
+        return np.where(known, point_ns, work.start_ns)
 
     def _made_chains(self) -> list[Chain]:
         host, waits, work = self._host, self._host_waits, self.work

@@ -167,8 +167,7 @@ class _Nodes:
 
 def _of(values: Ints, at: Ints, default: int) -> Ints:
     """The values at some places; the default where the place is negative or behind the end."""
-    chosen: Ints = np.append(values, default)[np.where((at >= 0) & (at < len(values)), at, len(values))]
-    return chosen
+    return np.append(values, default)[np.where((at >= 0) & (at < len(values)), at, len(values))]
 
 
 def _positions(graph: Graph, rows: Ints) -> tuple[Ints, Ints]:

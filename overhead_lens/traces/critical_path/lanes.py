@@ -92,8 +92,7 @@ def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busie
     """Pieces in which the thread waits for another thread, or for something unknown."""
     gap = passing(pieces.names, (BACKWARD, ENGINE).__contains__)[pieces.name]
     if is_busiest:
-        backward: Bools = passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
-        return backward
+        return passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
     # One of several autograd threads may begin after the pass does, or end before it.
     ends_ns = pieces.start_ns + pieces.dur_ns
     outer = gap & (np.isin(pieces.start_ns, passes.start_ns) | np.isin(ends_ns, passes.end_ns))

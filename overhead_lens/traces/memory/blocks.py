@@ -44,14 +44,12 @@ class Blocks:
 
     def live_after(self, event: int) -> Bools:
         """Which blocks are live after an event; -1 is before the first event."""
-        live: Bools = (self.first <= event) & (self.last > event)
-        return live
+        return (self.first <= event) & (self.last > event)
 
     @property
     def recorded(self) -> Bools:
         """Which blocks were allocated during the recording."""
-        recorded: Bools = self.first >= 0
-        return recorded
+        return self.first >= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,8 +189,7 @@ def _joined(is_module: Bools, joined: Ints, before: Ints) -> Bools:
     """Whether each node is joined to its forward, or accumulates what such a node has made."""
     steps = np.where(is_module, -1, before)
     steps[joined] = joined
-    found: Bools = ends_of(steps) >= 0
-    return found
+    return ends_of(steps) >= 0
 
 
 def _tree(parent: Ints, call: Ints, label: Ints) -> tuple[Ints, list[int], list[int]]:
