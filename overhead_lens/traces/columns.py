@@ -23,12 +23,12 @@ def joined(frames: Sequence[pd.DataFrame], columns: Columns) -> pd.DataFrame:
     return made
 
 
-def passing(texts: Iterable[T], test: Callable[[T], bool]) -> Bools:
-    """Bool per text, or other value: whether it passes; one False for none."""
-    return np.array([test(text) for text in texts] or [False])
+def passing(texts: Iterable[T], test: Callable[[T], object]) -> Bools:
+    """Bool per text, or other value: whether it passes the test, such as a pattern's ``match``; one False for none."""
+    return np.array([bool(test(text)) for text in texts] or [False])
 
 
-def where(column: pd.Series, test: Callable[[str], bool]) -> Bools:
+def where(column: pd.Series, test: Callable[[str], object]) -> Bools:
     """Bool per row of a categorical column: whether its text passes."""
     passes: Bools = passing(column.cat.categories, test)[column.cat.codes.to_numpy()]
     return passes

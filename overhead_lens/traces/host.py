@@ -88,8 +88,8 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     attribution = np.array(
         [attributions.setdefault(verdict, len(attributions)) for verdict, _ in verdicts] or [0], dtype=np.int64
     )
-    scope = np.array([is_scope for _, is_scope in verdicts] or [False])
-    is_user = np.array([verdict == _USER for verdict, _ in verdicts] or [False])
+    scope = passing(verdicts, lambda verdict: verdict[1])
+    is_user = passing(verdicts, lambda verdict: verdict[0] == _USER)
     return HostEvents(
         rows,
         events["start_ns"].to_numpy()[rows],
@@ -218,14 +218,14 @@ class ThreadTimeline:
     def _name_extensions(self, caller: Ints, alone: Bools) -> None:
         """Assign C functions of other packages that Python calls, without torch below, to ``python/extension``."""
         host = self.host
-        binding = np.array([attribution == _BINDING for attribution in host.attributions])
+        binding = passing(host.attributions, _BINDING.__eq__)
         chosen = np.flatnonzero(binding[self.attribution] & alone & (caller >= 0))
         names = host.name[self.events]
         pair, pairs = distinct(names[chosen] * len(host.names) + names[caller[chosen]])
-        told = [
-            is_other_package(*(host.names[code] for code in divmod(key, len(host.names)))) for key in pairs.tolist()
-        ]
-        self.attribution[chosen[np.array(told or [False])[pair]]] = host.attributions.index(_EXTENSION)
+        told = passing(
+            pairs.tolist(), lambda key: is_other_package(*(host.names[code] for code in divmod(key, len(host.names))))
+        )
+        self.attribution[chosen[told[pair]]] = host.attributions.index(_EXTENSION)
 
 
 def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, int]) -> Segments:
@@ -235,14 +235,10 @@ def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, i
     work, marks = np.flatnonzero(~annotation), np.flatnonzero(annotation)
     upper = sweep(start_ns[work], dur_ns[work], bounds)
     lower = sweep(start_ns[marks], dur_ns[marks], bounds)
-    return _laid_over(_renumbered(upper, work), _renumbered(lower, marks))
-
-
-def _renumbered(segments: Segments, rows: Ints) -> Segments:
-    owner = np.full(len(segments.owner), -1, dtype=np.int64)
-    owned = segments.owner >= 0
-    owner[owned] = rows[segments.owner[owned]]
-    return Segments(segments.start_ns, segments.dur_ns, owner)
+    return _laid_over(
+        Segments(upper.start_ns, upper.dur_ns, taken(work, upper.owner)),
+        Segments(lower.start_ns, lower.dur_ns, taken(marks, lower.owner)),
+    )
 
 
 def _laid_over(upper: Segments, lower: Segments) -> Segments:

@@ -206,7 +206,7 @@ def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
 def computing(timeline: ThreadTimeline) -> Bools:
     """Bool per event of the thread: operators that launched nothing and are not views: they may hold a CPU kernel."""
     host = timeline.host
-    dispatch = np.array([attribution == _DISPATCH for attribution in host.attributions] or [False])
+    dispatch = passing(host.attributions, _DISPATCH.__eq__)
     collectives = passing(host.names, lambda name: name.startswith(torch_names.COLLECTIVE_PREFIXES))
     excluded = (_is_view(host) | collectives[host.name])[timeline.events]
     candidates: Bools = host.operator[timeline.events] & dispatch[timeline.attribution]

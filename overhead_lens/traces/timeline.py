@@ -80,10 +80,7 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
     stack = np.empty(count + 1, dtype=np.int64)
     filled = run(_sweep, (starts, ends, window_start, window_end), (*pieces, stack), count)
     start, dur, owner = (piece[:filled] for piece in pieces)
-    if rows is not None:
-        owned = owner >= 0
-        owner[owned] = rows[owner[owned]]
-    return Segments(start, dur, owner)
+    return Segments(start, dur, owner if rows is None else taken(rows, owner))
 
 
 def ordered(values: Ints, *ties: Ints) -> Ints:

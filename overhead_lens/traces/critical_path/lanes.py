@@ -102,7 +102,7 @@ def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busie
 
 def nearest(host: HostEvents) -> tuple[Ints, Ints]:
     """Codes of the innermost operator and the innermost module at or around each host event, -1 for none."""
-    step = passing(host.names, lambda name: torch_names.PROFILER_STEP.match(name) is not None)
+    step = passing(host.names, torch_names.PROFILER_STEP.match)
     module = passing(host.names, lambda name: name.startswith(torch_names.MODULE_PREFIX))
     if not len(host.name):
         return host.name, host.name

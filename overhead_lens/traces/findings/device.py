@@ -140,7 +140,7 @@ def fusible_kernels(recorded: Recorded) -> Iterator[Located]:
     Whether they can be fused depends on the data between them, which a trace does not hold: so this is a bound.
     """
     name = recorded.events["name"].cat
-    elementwise = passing(name.categories, lambda text: _ELEMENTWISE.search(text) is not None)
+    elementwise = passing(name.categories, _ELEMENTWISE.search)
     codes = name.codes.to_numpy()
     starts_ns, lengths_ns = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
     for device in recorded.devices:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -96,7 +95,7 @@ def host_causes(recorded: Recorded) -> Iterator[Located]:
 
 def _loading(recorded: Recorded) -> Iterator[Located]:
     """Time in which a thread waited for the next batch of a DataLoader, or made it itself."""
-    calls = recorded.calls(passing(recorded.host.names, lambda text: torch_names.LOADS_DATA.match(text) is not None))
+    calls = recorded.calls(passing(recorded.host.names, torch_names.LOADS_DATA.match))
     yield from _stretches(recorded, _DATA, calls, recorded.spans(calls))
 
 
@@ -113,10 +112,6 @@ def _compiling(recorded: Recorded) -> Iterator[Located]:
         yield from recorded.located(_COMPILE, recorded.at_most(when), when, named, _place_of(named))
 
 
-def _matches(pattern: re.Pattern[str], text: str) -> bool:
-    return pattern.match(text) is not None
-
-
 def _compiles(attribution: Attribution) -> bool:
     return attribution.category == "compile"
 
@@ -125,7 +120,7 @@ def _capturing(recorded: Recorded) -> Iterator[Located]:
     """Time from the call that begins a capture to the end of the next that ends one on its thread."""
     host = recorded.host
     begins, ends = (
-        recorded.calls(passing(host.names, partial(_matches, marks)))
+        recorded.calls(passing(host.names, marks.match))
         for marks in (torch_names.BEGINS_CAPTURE, torch_names.ENDS_CAPTURE)
     )
     pairs = []
@@ -140,9 +135,7 @@ def _capturing(recorded: Recorded) -> Iterator[Located]:
 
 def _memory(recorded: Recorded) -> Iterator[Located]:
     """Time of the calls that get memory from the driver or give it back, most of which wait for the device."""
-    calls = recorded.calls(
-        passing(recorded.host.names, lambda text: torch_names.DRIVER_ALLOCATION.match(text) is not None)
-    )
+    calls = recorded.calls(passing(recorded.host.names, torch_names.DRIVER_ALLOCATION.match))
     if not len(calls):
         return
     when = recorded.spans(calls)
@@ -159,7 +152,7 @@ def _memory(recorded: Recorded) -> Iterator[Located]:
 def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     """Time beyond the median of launching calls that take at least ``LONG`` times the median."""
     host = recorded.host
-    launches = np.array([each.category == "launch" for each in host.attributions])[host.attribution]
+    launches = passing(host.attributions, lambda each: each.category == "launch")[host.attribution]
     ends_ns = host.start_ns + host.dur_ns
     calls = np.flatnonzero(launches & host.runtime & (host.dur_ns > 0) & (recorded.waits_from_ns >= ends_ns))
     if not len(calls):
@@ -178,12 +171,12 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
 def _optimizer(recorded: Recorded) -> Iterator[Located]:
     """Time of steps of an optimizer that runs operator by operator, less what is estimated to be kernels on the host."""
     host = recorded.host
-    steps = recorded.calls(passing(host.names, lambda text: torch_names.PLAIN_OPTIMIZER_STEP.match(text) is not None))
+    steps = recorded.calls(passing(host.names, torch_names.PLAIN_OPTIMIZER_STEP.match))
     if not len(steps):
         return
     when = recorded.spans(steps)
     inside = np.flatnonzero(host.operator & when.holds(host.start_ns) & np.isin(host.thread, host.thread[steps]))
-    fused = passing(host.names, lambda text: _FUSED.match(text) is not None)[host.name[inside]]
+    fused = passing(host.names, _FUSED.match)[host.name[inside]]
     if fused.any() or len(inside) <= _FUSED_OPERATORS * len(steps):
         return
     kernels_ns = int(recorded.kernel_ns[inside].sum())
@@ -226,7 +219,7 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
         python = passing(busiest.attributions, lambda each: each.category == "python" and each.part in _OWN_PYTHON)
         # A backward pass that is missing from the trace ran on a thread that is missing too.
         elsewhere = recorded.host.annotation[busiest.timeline.events[busiest.owner]] & (busiest.owner >= 0)
-        elsewhere &= passing(busiest.names, lambda name: _BACKWARD.search(name) is not None)[busiest.name]
+        elsewhere &= passing(busiest.names, _BACKWARD.search)[busiest.name]
         python = python[busiest.attribution] & ~elsewhere
         when = without(union(busiest.start_ns[python], busiest.dur_ns[python]), known)
         if when.total_ns:

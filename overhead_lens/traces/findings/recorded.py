@@ -108,7 +108,7 @@ class Recorded:
         """The time that any thread spends in some attributions."""
         starts, lengths = [NOTHING.start_ns], [NOTHING.start_ns]
         for thread in self.threads.values():
-            mine = np.array([chosen(attribution) for attribution in thread.attributions])[thread.attribution]
+            mine = passing(thread.attributions, chosen)[thread.attribution]
             starts.append(thread.start_ns[mine])
             lengths.append(thread.dur_ns[mine])
         return union(np.concatenate(starts), np.concatenate(lengths))
@@ -204,7 +204,7 @@ class Recorded:
     @cached_property
     def _functions(self) -> Bools:
         """Whether each host event is a Python function outside of torch."""
-        return passing(self.host.names, lambda name: torch_names.FUNCTION.match(name) is not None)[self.host.name]
+        return passing(self.host.names, torch_names.FUNCTION.match)[self.host.name]
 
     def _module_around(self, event: int) -> str:
         if self.scopes is None:

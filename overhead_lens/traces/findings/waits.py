@@ -61,11 +61,11 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Located]:
     """
     host = recorded.host
     ends_ns = host.start_ns + host.dur_ns
-    waiting = np.array([each.category == "wait" for each in host.attributions])[host.attribution] & host.runtime
+    waiting = passing(host.attributions, lambda each: each.category == "wait")[host.attribution] & host.runtime
     holding = recorded.waits_from_ns < ends_ns
     calls = np.flatnonzero((waiting | holding) & (host.dur_ns > 0))
     starts_ns = np.where(holding, recorded.waits_from_ns, host.start_ns)
-    is_copy = passing(host.names, lambda name: _COPY.match(name) is not None)[host.name[calls]]
+    is_copy = passing(host.names, _COPY.match)[host.name[calls]]
     uploads = is_copy & _uploads(recorded, calls)
     reads, sizes = _inside(recorded, calls, _READS), _inside(recorded, calls, _NONZERO)
     free = ~reads & ~sizes
@@ -100,7 +100,7 @@ def _found(
 def _uploads(recorded: Recorded, calls: Ints) -> Bools:
     """Whether each call copies to the device."""
     names = recorded.events["name"].cat
-    upload = passing(names.categories, lambda name: torch_names.COPY_TO_DEVICE.match(name) is not None)
+    upload = passing(names.categories, torch_names.COPY_TO_DEVICE.match)
     launched = recorded.launched[recorded.host.rows[calls]]
     is_upload: Bools = (launched >= 0) & upload[names.codes.to_numpy()[launched]]
     return is_upload

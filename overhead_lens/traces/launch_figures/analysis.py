@@ -10,10 +10,8 @@ The time from a call to its kernel is divided by what the device did meanwhile::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -67,15 +65,11 @@ def decode_windows(events: pd.DataFrame) -> tuple[Ints, Ints]:
     """Starts and ends of the annotations that vLLM and SGLang put around a step of decoding alone."""
     marks = where(events["cat"], (ANNOTATIONS | OPERATORS).__contains__)
     for pattern in torch_names.DECODE_STEPS:
-        rows = np.flatnonzero(marks & where(events["name"], partial(_matches, pattern)))
+        rows = np.flatnonzero(marks & where(events["name"], pattern.match))
         if len(rows):
             start_ns = events["start_ns"].to_numpy()[rows]
             return start_ns, start_ns + events["dur_ns"].to_numpy()[rows]
     return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-
-
-def _matches(pattern: re.Pattern[str], name: str) -> bool:
-    return pattern.match(name) is not None
 
 
 class _DeviceKernels:

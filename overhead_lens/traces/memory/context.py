@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, threads_of
@@ -59,9 +59,9 @@ def contexts(memory: pd.DataFrame, host: HostEvents) -> Contexts:
     }
     operator = np.where(nearest["operator"] >= 0, nearest["operator"], nearest["inner"])
     return Contexts(
-        operator=_names_of(operator, host),
-        module=_names_of(nearest["module"], host),
-        line=_names_of(nearest["line"], host),
+        operator=taken(host.name, operator),
+        module=taken(host.name, nearest["module"]),
+        line=taken(host.name, nearest["line"]),
         scope=nearest["scope"],
         optimizer=nearest["optimizer"],
         backward=nearest["backward"] >= 0,
@@ -71,24 +71,16 @@ def contexts(memory: pd.DataFrame, host: HostEvents) -> Contexts:
     )
 
 
-def _names_of(events: Ints, host: HostEvents) -> Ints:
-    return np.where(events >= 0, host.name[events], -1) if len(host.name) else events
-
-
-def _is(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    return lambda name: pattern.match(name) is not None
-
-
-_MARKS: dict[str, Callable[[str], bool]] = {
+_MARKS: dict[str, Callable[[str], object]] = {
     "operator": lambda name: _ALLOCATES.match(name) is None and torch_names.PROFILER_STEP.match(name) is None,
     "inner": lambda name: torch_names.PROFILER_STEP.match(name) is None,
-    "scope": _is(torch_names.SCOPE),
+    "scope": torch_names.SCOPE.match,
     "module": lambda name: name.startswith(torch_names.MODULE_PREFIX),
-    "line": _is(torch_names.FUNCTION),
-    "optimizer": _is(torch_names.OPTIMIZER_STEP),
+    "line": torch_names.FUNCTION.match,
+    "optimizer": torch_names.OPTIMIZER_STEP.match,
     "backward": lambda name: name.startswith(torch_names.BACKWARD_NODE_PREFIX),
-    "clears": _is(torch_names.ZERO_GRAD),
-    "builds": _is(_BUILDS),
+    "clears": torch_names.ZERO_GRAD.match,
+    "builds": _BUILDS.match,
 }
 
 

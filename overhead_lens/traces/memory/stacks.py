@@ -11,6 +11,7 @@ import pandas as pd
 from overhead_lens.readers.kineto.model import StackFrame
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.memory.context import Contexts
 
 _TORCH = re.compile(r"(^|/)torch/|^<|^$|^\?")
@@ -34,10 +35,10 @@ def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]])
         return names.setdefault(text, len(names)) if text else -1
 
     operator, line = (np.array([number(told(stack)) for stack in stacks] or [-1]) for told in (_operator, _line))
-    optimizes = np.array([any(_OPTIMIZERS.search(frame.file) for frame in stack) for stack in stacks] or [False])
-    backward = np.array([any(_BACKWARD.search(frame.function) for frame in stack) for stack in stacks] or [False])
-    clears = np.array([any(frame.function == "zero_grad" for frame in stack) for stack in stacks] or [False])
-    builds = np.array([any(map(_is_building, stack)) for stack in stacks] or [False])
+    optimizes = passing(stacks, lambda stack: any(_OPTIMIZERS.search(frame.file) for frame in stack))
+    backward = passing(stacks, lambda stack: any(_BACKWARD.search(frame.function) for frame in stack))
+    clears = passing(stacks, lambda stack: any(frame.function == "zero_grad" for frame in stack))
+    builds = passing(stacks, lambda stack: any(map(_is_building, stack)))
     at = memory["stack"].to_numpy()
     known = at >= 0
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
@@ -139,10 +139,9 @@ def _nested(host: HostEvents, event: Ints, window: tuple[int, int]) -> tuple[Int
         mine = np.flatnonzero(host.thread[event] == thread)
         start_ns, dur_ns = host.start_ns[event[mine]], host.dur_ns[event[mine]]
         above = Nesting(start_ns, dur_ns).parent
-        parent[mine] = np.where(above >= 0, mine[above], -1)
+        parent[mine] = taken(mine, above)
         segments = sweep(start_ns, dur_ns, window)
-        owner = np.where(segments.owner >= 0, mine[segments.owner], -1)
-        open_at[thread] = Segments(segments.start_ns, segments.dur_ns, owner)
+        open_at[thread] = Segments(segments.start_ns, segments.dur_ns, taken(mine, segments.owner))
     return parent, open_at
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
@@ -26,10 +26,10 @@ _MORE_OFTEN = 2
 _FEWEST = 4  # two, twice
 _MOST_SUM = 2.0**62
 _NO_CALL = np.iinfo(np.int64).max
-_MARKS: tuple[Callable[[str], bool], ...] = (
-    lambda name: torch_names.SCOPE.match(name) is not None,
+_MARKS: tuple[Callable[[str], object], ...] = (
+    torch_names.SCOPE.match,
     lambda name: name.startswith(torch_names.MODULE_PREFIX),
-    lambda name: torch_names.FUNCTION.match(name) is not None,
+    torch_names.FUNCTION.match,
 )
 
 
@@ -96,7 +96,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
     lane, first = _lanes(device[order], stream[order])
     position = np.full(len(events), -1, dtype=np.int64)
     position[host.rows] = np.arange(len(host.rows))
-    asked = np.where(launch >= 0, position[launch], -1) if len(events) else launch
+    asked = taken(position, launch)
     known = asked >= 0
     # A call that launched several events (a graph) counts once.
     pays = known & ~pd.Series(launch).duplicated().to_numpy()
@@ -116,7 +116,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
         idle_ns,
         idle_from,
         linked.is_graph[order].astype(np.int64),
-        np.where(known, host.thread[asked], -1) if len(host.rows) else asked,
+        taken(host.thread, asked),
         np.where(known, start_ns[launch], -1) if len(events) else launch,
         list(name.categories),
         [f"device {device[order][at]} stream {stream[order][at]}" for at in first.tolist()],

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.traces.analyzer import Analyzer, step_windows
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS
@@ -153,8 +153,9 @@ def _by_name(events: pd.DataFrame, rows: Ints) -> dict[str, tuple[int, int]]:
 def _by_operator(events: pd.DataFrame, rows: Ints, operator_rows: Ints) -> dict[tuple[str, str], tuple[int, int]]:
     name = events["name"].cat
     codes = name.codes.to_numpy()
-    operators = np.where(operator_rows >= 0, codes[operator_rows], -1) if len(rows) else operator_rows
-    frame = pd.DataFrame({"operator": operators, "kernel": codes[rows], "ns": events["dur_ns"].to_numpy()[rows]})
+    frame = pd.DataFrame(
+        {"operator": taken(codes, operator_rows), "kernel": codes[rows], "ns": events["dur_ns"].to_numpy()[rows]}
+    )
     totals: dict[tuple[str, str], tuple[int, int]] = {}
     for (operator, kernel), group in frame.groupby(["operator", "kernel"])["ns"]:
         above = stable_name(name.categories[operator]) if operator >= 0 else _OUTSIDE
