@@ -18,3 +18,13 @@ def taken(values: Ints, places: Ints) -> Ints:
     found = values[places]
     found[places < 0] = -1
     return found
+
+
+def first_places(keys: Ints, wanted: Ints) -> Ints:
+    """Where each wanted key stands first; -1 for one that is not there."""
+    if not len(keys):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    order = np.argsort(keys, kind="stable")
+    ascending = keys[order]
+    at = np.minimum(np.searchsorted(ascending, wanted), len(keys) - 1)
+    return np.where(ascending[at] == wanted, order[at], -1)

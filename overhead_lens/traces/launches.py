@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.stats.values import Bools, Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
@@ -46,12 +46,14 @@ def link(events: pd.DataFrame) -> Linked:
     """
     rows = np.flatnonzero(events["device"].to_numpy() >= 0)
     calls = runtime_rows(events)
+    calls = calls[np.argsort(events["start_ns"].to_numpy()[calls], kind="stable")]
     launch = np.full(len(rows), -1, dtype=np.int64)
-    start_ns, correlation = events["start_ns"].to_numpy(), events["correlation"].to_numpy()
+    correlation = events["correlation"].to_numpy()
     for column in ("correlation", "external"):
         key = events[column].to_numpy()
         able = (key >= 0) & ((column == "correlation") | (correlation < 0))
-        _match(launch, np.flatnonzero(able[rows] & (launch < 0)), rows, calls[able[calls]], key, start_ns)
+        asking, answering = np.flatnonzero(able[rows] & (launch < 0)), calls[able[calls]]
+        launch[asking] = taken(answering, first_places(key[answering], key[rows[asking]]))
     is_graph = np.zeros(len(rows), dtype=bool)
     is_graph[launch >= 0] = where(events["name"], lambda name: torch_names.GRAPH_LAUNCH in name)[launch[launch >= 0]]
     return Linked(rows, launch, is_graph)
@@ -60,17 +62,6 @@ def link(events: pd.DataFrame) -> Linked:
 def runtime_rows(events: pd.DataFrame) -> Ints:
     """Rows of runtime and driver calls."""
     return np.flatnonzero(where(events["cat"], RUNTIME.__contains__))
-
-
-def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start_ns: Ints) -> None:
-    """For each device event in ``asking``, set ``launch`` to the earliest call with the same key."""
-    if not len(asking) or not len(calls):
-        return
-    calls = calls[np.lexsort((start_ns[calls], key[calls]))]
-    wanted = key[rows[asking]]
-    at = np.minimum(np.searchsorted(key[calls], wanted, "left"), len(calls) - 1)
-    equal = key[calls[at]] == wanted
-    launch[asking[equal]] = calls[at[equal]]
 
 
 def launch_statistics(start_ns: Ints, linked: Linked, group: Ints, spans_ns: Sequence[int]) -> list[Launches]:
@@ -155,8 +146,8 @@ def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
         device             [gemm............][Memcpy DtoH (Device -> Pageable)]
     """
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    pageable = where(events["name"], lambda name: torch_names.PAGEABLE_COPY.match(name) is not None)
-    asynchronous = where(events["name"], lambda name: torch_names.ASYNCHRONOUS_COPY.match(name) is not None)
+    pageable = where(events["name"], torch_names.PAGEABLE_COPY.match)
+    asynchronous = where(events["name"], torch_names.ASYNCHRONOUS_COPY.match)
     launched = linked.launch >= 0
     calls, copies = linked.launch[launched], pageable[linked.rows[launched]]
     holding = distinct_values(calls[copies & asynchronous[calls]])

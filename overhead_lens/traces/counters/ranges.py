@@ -17,7 +17,7 @@ import pandas as pd
 
 from overhead_lens.readers.kineto.event import COPY_CATEGORIES, integer
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.metrics import adds_up, flop
@@ -85,16 +85,12 @@ def _joined(
     kernels = linked.chosen(np.flatnonzero(is_kernel))
     numbers = np.array([integer(own.get("correlation")) for own in arguments], dtype=np.int64)
     if (numbers > 0).all():
-        at = _places(events["correlation"].to_numpy()[kernels.rows], numbers)
+        at = first_places(events["correlation"].to_numpy()[kernels.rows], numbers)
         if (at >= 0).any():
-            return np.where(at >= 0, kernels.rows[at], -1), np.where(at >= 0, kernels.launch[at], -1), "correlation"
+            return taken(kernels.rows, at), taken(kernels.launch, at), "correlation"
         calls = _launches(events)
-        at = _places(events["correlation"].to_numpy()[calls], numbers)
-        return (
-            nothing,
-            np.where(at >= 0, calls[at], -1) if len(calls) else nothing,
-            "correlation" if (at >= 0).any() else "",
-        )
+        at = first_places(events["correlation"].to_numpy()[calls], numbers)
+        return nothing, taken(calls, at), "correlation" if (at >= 0).any() else ""
     start_ns = events["start_ns"].to_numpy()
     if len(kernels.rows) == len(rows):
         order = np.argsort(start_ns[kernels.rows], kind="stable")
@@ -104,15 +100,6 @@ def _joined(
     if not len(kernels.rows) and len(calls) == len(rows):
         return nothing, calls[np.argsort(start_ns[calls], kind="stable")], "order"
     return nothing, nothing, ""
-
-
-def _places(keys: Ints, wanted: Ints) -> Ints:
-    """Place of each wanted key, -1 where it is not there."""
-    if not len(keys):
-        return np.full(len(wanted), -1, dtype=np.int64)
-    order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    return np.where(keys[order][at] == wanted, order[at], -1)
 
 
 def _launches(events: pd.DataFrame) -> Ints:

@@ -23,7 +23,7 @@ import numpy as np
 
 from overhead_lens.readers.kineto.event import integer
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.critical_path.work import LaunchOrder, PathWork
@@ -186,7 +186,7 @@ class Waits:
 
     def _named(self, pattern: re.Pattern[str]) -> Ints:
         """Rows of the runtime and driver calls of some names."""
-        return self._calls[where(self._events["name"], lambda name: pattern.search(name) is not None)[self._calls]]
+        return self._calls[where(self._events["name"], pattern.search)[self._calls]]
 
     def _synchronizing(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
         for pattern, find in (
@@ -248,9 +248,7 @@ class Waits:
         """Copies that began during their call: it waited for what was before them, and for those that were over."""
         work = self._work
         copies = np.flatnonzero((work.kind == COPY) & (work.launch >= 0))
-        is_copy = where(self._events["name"], lambda name: torch_names.ANY_COPY.search(name) is not None)[
-            work.launch[copies]
-        ]
+        is_copy = where(self._events["name"], torch_names.ANY_COPY.search)[work.launch[copies]]
         copies = copies[is_copy & (work.end_ns[copies] > work.start_ns[copies])]
         call = work.launch[copies]
         start_ns, end_ns = self._start_ns[call], self._start_ns[call] + self._dur_ns[call]
@@ -292,12 +290,9 @@ class Waits:
 
     def _rows_of(self, correlation: Ints) -> Ints:
         """The first call with each correlation; -1 for none."""
-        calls, key = self._calls, self._events["correlation"].to_numpy()
-        calls = calls[np.lexsort((self._start_ns[calls], key[calls]))]
-        if not len(calls):
-            return np.full(len(correlation), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(key[calls], correlation, "left"), len(calls) - 1)
-        return np.where((key[calls[at]] == correlation) & (correlation >= 0), calls[at], -1)
+        calls = self._calls[np.argsort(self._start_ns[self._calls], kind="stable")]
+        at = first_places(self._events["correlation"].to_numpy()[calls], correlation)
+        return np.where(correlation >= 0, taken(calls, at), -1)
 
     def _correlations(self, rows: Ints) -> list[int]:
         correlations: list[int] = self._events["correlation"].to_numpy()[rows].tolist()

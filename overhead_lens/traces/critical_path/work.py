@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.traces.device import device_kinds
 from overhead_lens.traces.host import distinct
 from overhead_lens.traces.intervals import distinct_values
@@ -104,44 +104,31 @@ class LaunchOrder:
         key = np.searchsorted(self._groups, group) * self._width + np.searchsorted(self._times, work.called_ns)
         self._order = np.argsort(key, kind="stable")
         self._key = key[self._order]
-        self._latest = np.empty(len(work), dtype=np.int64)
-        run(_latest, (self._key // self._width, work.end_ns[self._order]), (self._latest,), len(work))
+        self._group = group[self._order]
+        latest = np.empty(len(work), dtype=np.int64)
+        run(_latest, (self._group, work.end_ns[self._order]), (latest,), len(work))
+        self._latest = self._order[latest]
 
     def last_before(self, group: Ints, time_ns: Ints) -> Ints:
         """The event launched last in a group before a time; -1 for none."""
-        at, known = self._at(group, time_ns)
-        inside = known & (at > 0)
-        inside[inside] = self._key[at[inside] - 1] // self._width == self._number(group[inside])
-        last = np.full(len(at), -1, dtype=np.int64)
-        last[inside] = self._order[at[inside] - 1]
-        return last
+        return taken(self._order, self._places(group, time_ns, -1))
 
     def latest_before(self, group: Ints, time_ns: Ints) -> Ints:
         """The event that ends last of those launched in a group before a time; -1 for none."""
-        at, known = self._at(group, time_ns)
-        inside = known & (at > 0)
-        inside[inside] = self._key[at[inside] - 1] // self._width == self._number(group[inside])
-        latest = np.full(len(at), -1, dtype=np.int64)
-        latest[inside] = self._order[self._latest[at[inside] - 1]]
-        return latest
+        return taken(self._latest, self._places(group, time_ns, -1))
 
     def first_from(self, group: Ints, time_ns: Ints) -> Ints:
         """The event launched first in a group at a time or after it; -1 for none."""
-        at, known = self._at(group, time_ns)
-        inside = known & (at < len(self._order))
-        inside[inside] = self._key[at[inside]] // self._width == self._number(group[inside])
-        first = np.full(len(at), -1, dtype=np.int64)
-        first[inside] = self._order[at[inside]]
-        return first
+        return taken(self._order, self._places(group, time_ns, 0))
 
-    def _number(self, group: Ints) -> Ints:
-        return np.searchsorted(self._groups, group)
-
-    def _at(self, group: Ints, time_ns: Ints) -> tuple[Ints, Bools]:
-        number = np.minimum(self._number(group), max(0, len(self._groups) - 1))
-        known = self._groups[number] == group if len(self._groups) else np.zeros(len(group), dtype=bool)
+    def _places(self, group: Ints, time_ns: Ints, step: int) -> Ints:
+        """The place in the order that is ``step`` from the first launch in a group at a time or after it; -1 outside of it."""
+        number = np.searchsorted(self._groups, group)
         key = number * self._width + np.searchsorted(self._times, time_ns, "left")
-        return np.searchsorted(self._key, key, "left"), known
+        at = np.searchsorted(self._key, key, "left") + step
+        inside = (at >= 0) & (at < len(self._order))
+        inside[inside] = self._group[at[inside]] == group[inside]
+        return np.where(inside, at, -1)
 
 
 def _before(group: Sequence[int], end: Sequence[int], before: MutableSequence[int]) -> int:
