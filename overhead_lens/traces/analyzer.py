@@ -27,7 +27,7 @@ from overhead_lens.traces.critical_path.fragments import PathFragments
 from overhead_lens.traces.critical_path.graph import graph_of
 from overhead_lens.traces.critical_path.keep import fragments_of
 from overhead_lens.traces.critical_path.model import PART_COLUMNS
-from overhead_lens.traces.device import DeviceTimeline
+from overhead_lens.traces.device import COMPUTE, DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
 from overhead_lens.traces.health import trace_issues, trace_notes
@@ -47,7 +47,7 @@ from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife,
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import OverTime, TraceAnalysis
-from overhead_lens.traces.modules.analysis import DividedThread, module_budgets, module_calls
+from overhead_lens.traces.modules.analysis import module_budgets, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
@@ -80,7 +80,7 @@ class Analyzer:
     def __init__(
         self, trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
     ) -> None:
-        self._trace = trace
+        self.trace = trace
         self._asked_for_path = critical_path
         self._asked_for_chains = critical_path and is_rank
         self._events = trace.events
@@ -102,10 +102,10 @@ class Analyzer:
         _ = self._computing
         modules = other.submit(lambda: self.modules)
         analysis = TraceAnalysis(
-            path=self._trace.path,
-            rank=self._trace.rank,
-            world_size=self._trace.world_size,
-            events=self._trace.event_count,
+            path=self.trace.path,
+            rank=self.trace.rank,
+            world_size=self.trace.world_size,
+            events=self.trace.event_count,
             window=self.window,
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budgets(device, [device.span])[0] for device in self.devices),
@@ -123,11 +123,11 @@ class Analyzer:
         return replace(
             analysis,
             launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
-            batch=input_batch(self._trace) if len(self._events) else None,
+            batch=input_batch(self.trace) if len(self._events) else None,
             over_time=self.over_time,
             findings=findings(self._recorded(analysis)),
-            issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
-            notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
+            issues=trace_issues(self.trace, analysis, self._timelines, self._linked),
+            notes=trace_notes(self.trace, analysis, self._linked, has_floor=self._floor_ns is not None),
             sequences=tuple(one.sequence for one in repeated.result()),
         )
 
@@ -158,11 +158,6 @@ class Analyzer:
             self.counted.tracks,
         )
 
-    @property
-    def trace(self) -> Trace:
-        """The analyzed trace."""
-        return self._trace
-
     @cached_property
     def window(self) -> Window:
         """From the first to the last instant of host and device work."""
@@ -172,7 +167,7 @@ class Analyzer:
         starts = np.concatenate((self._host.start_ns, device_starts))
         ends = np.concatenate((self._host.start_ns + self._host.dur_ns, device_ends))
         if not len(starts):
-            return Window(0, int(self._trace.memory["start_ns"].max()) if self._trace.stacks else 0)
+            return Window(0, int(self.trace.memory["start_ns"].max()) if self.trace.stacks else 0)
         return Window(int(starts.min()), int(ends.max() - starts.min()))
 
     @cached_property
@@ -206,19 +201,19 @@ class Analyzer:
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """Communication kernels in order of start."""
-        compute = {device.number: device.compute for device in self.devices}
+        compute = {device.number: device.by_kind[COMPUTE] for device in self.devices}
         steps = [(number, window.bounds) for number, window in self._step_windows]
-        return described_collectives(self._trace, self._linked, compute, steps)
+        return described_collectives(self.trace, self._linked, compute, steps)
 
     @cached_property
     def counted(self) -> Counted:
         """Figures of device work from counters and arguments."""
-        return counted(self._trace, self._linked, self.window.bounds[1])
+        return counted(self.trace, self._linked, self.window.bounds[1])
 
     @cached_property
     def memory(self) -> list[DeviceLife]:
         """Every device whose allocations were recorded; the host last."""
-        memory, stacks = self._trace.memory, self._trace.stacks
+        memory, stacks = self.trace.memory, self.trace.stacks
         if not len(memory):
             return []
         return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
@@ -227,14 +222,14 @@ class Analyzer:
     def module_scopes(self) -> Scopes | None:
         """The open modules over time; None for a trace without module names."""
         sequence = self._events["sequence"].to_numpy()[self._host.rows]
-        return scopes(self._host, sequence, self._trace.arguments, self.window.bounds)
+        return scopes(self._host, sequence, self.trace.arguments, self.window.bounds)
 
     @cached_property
     def modules(self) -> ModuleBudgets | None:
         """The budget per module; None for a trace without module names."""
         if self.module_scopes is None:
             return None
-        threads = [DividedThread(*pair) for pair in zip(self.threads.values(), self._computing, strict=True)]
+        threads = list(zip(self.threads.values(), self._computing, strict=True))
         return module_budgets(self.module_scopes, self._host, threads, self._floor_ns, self._events, self._linked)
 
     @cached_property
@@ -251,7 +246,7 @@ class Analyzer:
     @cached_property
     def paths(self) -> PathAnalysis:
         """The critical path of each step, or of the window."""
-        graph = graph_of(self._trace, self._host, self._linked, self.threads)
+        graph = graph_of(self.trace, self._host, self._linked, self.threads)
         return PathAnalysis(graph, self.window, self._step_windows)
 
     @property
@@ -299,10 +294,10 @@ class Analyzer:
     def _thread_budget(self, key: tuple[str, str], pieces: ThreadPieces) -> ThreadBudget:
         at = list(self.threads).index(key)
         (host,) = host_budgets(pieces, [self.window], self._computing[at], self._floor_ns)
-        return ThreadBudget(*key, self._trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
+        return ThreadBudget(*key, self.trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
 
     def _device_budgets(self, device: DeviceTimeline, windows: Sequence[tuple[int, int]]) -> list[DeviceBudget]:
-        return device.budgets(self._trace.device_names.get(device.number, ""), windows)
+        return device.budgets(self.trace.device_names.get(device.number, ""), windows)
 
     def _steps(self) -> tuple[TraceStep, ...]:
         windows = [window for _, window in self._step_windows]

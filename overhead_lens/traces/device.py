@@ -27,7 +27,7 @@ from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
-from overhead_lens.traces.intervals import Union, cut, distinct_values, groups, union
+from overhead_lens.traces.intervals import cut, distinct_values, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics
 from overhead_lens.traces.timeline import sum_by
 
@@ -72,6 +72,7 @@ class DeviceTimeline:
         span: Start of its first and end of its last event.
         busy: Union of its events.
         kind: int64: number in ``KINDS`` of each event.
+        by_kind: Union of the events of each of ``KINDS``.
         idle: Idle pieces over the whole window, before its first and after its last event as well.
     """
 
@@ -96,27 +97,17 @@ class DeviceTimeline:
         self.busy = union(self.start_ns, self._dur_ns)
         self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
         self.kind = device_kinds(events)[self._rows]
-        self._by_kind = [
+        self.by_kind = [
             union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))
         ]
         exposed = np.isin(self.kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
 
-    @property
-    def by_kind(self) -> Sequence[Union]:
-        """Union of the events of each of ``KINDS``."""
-        return self._by_kind
-
-    @property
-    def compute(self) -> Union:
-        """Union of its compute."""
-        return self._by_kind[COMPUTE]
-
     def budgets(self, name: str, windows: Sequence[tuple[int, int]]) -> list[DeviceBudget]:
         """The device over each of ``windows`` (start, end)."""
         starts_ns, ends_ns = np.array(windows, dtype=np.int64).reshape(-1, 2).T
-        unions = (*self._by_kind, self._compute_or_communication, self.busy)
+        unions = (*self.by_kind, self._compute_or_communication, self.busy)
         inside_ns = [(each.before(ends_ns) - each.before(starts_ns)).tolist() for each in unions]
         started, spans_ns = self._started(windows), (ends_ns - starts_ns).tolist()
         group = np.repeat(np.arange(len(windows)), [len(each) for each in started])

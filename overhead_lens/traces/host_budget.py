@@ -247,6 +247,22 @@ def host_budgets(
     ]
 
 
+def beyond_floor_ns(owner: Ints, dur_ns: Ints, floor_ns: int) -> Ints:
+    """What each piece takes beyond the first ``floor_ns`` of its event: an operator dispatches first, then it computes.
+
+    Args:
+        owner: int64 per piece, in order of time.
+    """
+    order = np.argsort(owner, kind="stable")
+    owner, lasting_ns = owner[order], dur_ns[order]
+    until_ns = np.cumsum(lasting_ns)
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    spent_before_ns = np.repeat((until_ns - lasting_ns)[first], np.diff(first, append=len(owner)))
+    beyond_ns = np.empty_like(until_ns)
+    beyond_ns[order] = np.clip(until_ns - spent_before_ns - floor_ns, 0, lasting_ns)
+    return beyond_ns
+
+
 class _Moved(NamedTuple):
     """Time that is kernel, not dispatch, by estimate: window, number of the operator's name, and ns; int64 arrays."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.traces.device import BUSY, DeviceTimeline
-from overhead_lens.traces.host_budget import ThreadPieces
+from overhead_lens.traces.host_budget import ThreadPieces, beyond_floor_ns
 from overhead_lens.traces.model import Lane, OverTime
 from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window
@@ -75,18 +75,11 @@ def _host(thread: ThreadPieces, computing: Bools, floor_ns: int | None, edges: I
 
 
 def _kernel_ns(thread: ThreadPieces, computing: Bools, floor_ns: int | None) -> Ints:
-    """An operator's time beyond its first ``floor_ns``, per piece."""
+    """Per piece what is kernel by estimate."""
     kernel_ns = np.zeros(len(thread.dur_ns), dtype=np.int64)
-    owned = np.flatnonzero(thread.owner >= 0)
-    chosen = owned[computing[thread.owner[owned]]]
-    if floor_ns is None or not len(chosen):
-        return kernel_ns
-    chosen = chosen[np.argsort(thread.owner[chosen], kind="stable")]
-    owner, dur_ns = thread.owner[chosen], thread.dur_ns[chosen]
-    until = np.cumsum(dur_ns)
-    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
-    spent_before = np.repeat((until - dur_ns)[first], np.diff(np.append(first, len(owner))))
-    kernel_ns[chosen] = np.clip(until - spent_before - floor_ns, 0, dur_ns)
+    if floor_ns is not None:
+        chosen = np.flatnonzero(np.append(computing, False)[thread.owner])
+        kernel_ns[chosen] = beyond_floor_ns(thread.owner[chosen], thread.dur_ns[chosen], floor_ns)
     return kernel_ns
 
 

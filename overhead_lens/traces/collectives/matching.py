@@ -77,7 +77,7 @@ def _at_one_time(common: Mapping[Hashable, _Parts]) -> dict[Hashable, _Parts]:
     apart: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for (first, one), *others in common.values():
         for rank, other in others:
-            apart[first, rank].append(_end(other) - _end(one))
+            apart[first, rank].append(other.end_ns - one.end_ns)
     clocks = {pair: int(np.median(differences)) for pair, differences in apart.items() if len(differences) >= _FEW}
     kept: dict[Hashable, _Parts] = {}
     for key, ((first, one), *others) in common.items():
@@ -90,12 +90,8 @@ def _at_one_time(common: Mapping[Hashable, _Parts]) -> dict[Hashable, _Parts]:
 def _may_be_one(one: Collective, other: Collective, clock_ns: int | None) -> bool:
     if clock_ns is None:
         return True
-    drift_ns = _JITTER_NS + _DRIFT * max(_end(one), _end(other))
-    return abs(_end(other) - _end(one) - clock_ns) <= max(one.dur_ns, other.dur_ns) + drift_ns
-
-
-def _end(one: Collective) -> int:
-    return one.start_ns + one.dur_ns
+    drift_ns = _JITTER_NS + _DRIFT * max(one.end_ns, other.end_ns)
+    return abs(other.end_ns - one.end_ns - clock_ns) <= max(one.dur_ns, other.dur_ns) + drift_ns
 
 
 def _keys(mine: Sequence[Collective], *, by_size: bool, by_step: bool) -> list[Hashable]:

@@ -44,6 +44,11 @@ class Collective:
         require(0 <= self.hidden_ns <= self.dur_ns, f"{self.name} is hidden for longer than it lasts")
 
     @property
+    def end_ns(self) -> int:
+        """When it ended."""
+        return self.start_ns + self.dur_ns
+
+    @property
     def exposed_ns(self) -> int:
         """Time in which no compute runs on the same device."""
         return self.dur_ns - self.hidden_ns

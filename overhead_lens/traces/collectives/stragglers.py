@@ -134,6 +134,11 @@ class _Shared:
         waits: Ints = self.dur_ns - self.dur_ns.min()
         return waits
 
+    @property
+    def last(self) -> int:
+        """The rank that came last."""
+        return int(self.ranks[self.dur_ns.argmin()])
+
 
 def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
     """Compare the collectives that ranks share; None if they share none."""
@@ -141,7 +146,7 @@ def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
     if not shared:
         return None
     own, passed = _lost(shared, len(labels))
-    last = np.array([int(one.ranks[one.dur_ns.argmin()]) for one in shared])
+    last = np.array([one.last for one in shared])
     lead = np.array([int(np.partition(one.dur_ns, 1)[1] - one.dur_ns.min()) for one in shared])
     steps = _steps(labels, shared, last)
     same = [step.again for step in steps if step.again is not None]
@@ -156,22 +161,21 @@ def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
 
 
 def _shared(parts: Sequence[tuple[int, Collective]]) -> _Shared:
-    steps = [one.step for _, one in parts if one.step is not None]
+    steps = (one.step for _, one in parts if one.step is not None)
     numbers = np.array([rank for rank, _ in parts], dtype=np.int64)
     durations = np.array([one.dur_ns for _, one in parts], dtype=np.int64)
     described = next((one for _, one in parts if one.bytes is not None), parts[0][1])
-    return _Shared(described, numbers, durations, min(steps) if steps else None)
+    return _Shared(described, numbers, durations, min(steps, default=None))
 
 
-def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[list[int], list[int]]:
-    """Time that the others waited for the last rank of each collective: by its own work, and propagated."""
+def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[Ints, Ints]:
+    """Time that the others waited for the last rank of each collective: by its own work, and propagated; int64."""
     waited = np.zeros(rank_count, dtype=np.int64)
     together = np.zeros((rank_count, rank_count), dtype=np.int64)
     """What the row's rank had waited when it last left a collective together with the column's."""
     own, passed = [], []
     for one in shared:
-        waits = one.waits_ns
-        last = int(one.ranks[one.dur_ns.argmin()])
+        waits, last = one.waits_ns, one.last
         mine = waited[last] - together[last, one.ranks]
         theirs = waited[one.ranks] - together[one.ranks, last]
         handed = np.minimum(waits, np.maximum(0, mine - theirs))
@@ -179,19 +183,16 @@ def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[list[int], list[i
         own.append(int(waits.sum()) - passed[-1])
         waited[one.ranks] += waits
         together[np.ix_(one.ranks, one.ranks)] = waited[one.ranks][:, None]
-    return own, passed
+    return np.array(own, dtype=np.int64), np.array(passed, dtype=np.int64)
 
 
-def _holders(
-    labels: Sequence[str], last: Ints, own: Sequence[int], passed: Sequence[int], lead: Ints
-) -> tuple[Holder, ...]:
-    lost = np.array(own, dtype=np.int64) + np.array(passed, dtype=np.int64)
+def _holders(labels: Sequence[str], last: Ints, own: Ints, passed: Ints, lead: Ints) -> tuple[Holder, ...]:
     made = []
     for number, label in enumerate(labels):
-        mine = np.flatnonzero((last == number) & (lost > 0))
-        own_ns, passed_ns = (int(np.array(part, dtype=np.int64)[mine].sum()) for part in (own, passed))
+        mine = np.flatnonzero((last == number) & (own + passed > 0))
         if len(mine):
-            made.append(Holder(label, len(mine), own_ns + passed_ns, own_ns, passed_ns, int(lead[mine].sum())))
+            own_ns, passed_ns, lead_ns = (int(part[mine].sum()) for part in (own, passed, lead))
+            made.append(Holder(label, len(mine), own_ns + passed_ns, own_ns, passed_ns, lead_ns))
     return tuple(sorted(made, key=lambda holder: -holder.lost_ns))
 
 

@@ -197,10 +197,6 @@ class WindowAnalysis:
             self._assumed(),
         )
 
-    def everything_free_ns(self) -> int:
-        """Length of the longest chain if nothing takes time."""
-        return int(self._made.longest(np.ones((1, len(self.labels.kind)), dtype=bool))[0])
-
     @cached_property
     def totals(self) -> Ints:
         """Time per label of the window, on the path and beside it; what is lost is known on the path only."""

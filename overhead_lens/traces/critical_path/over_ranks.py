@@ -245,12 +245,13 @@ class _Clocks:
         apart: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         self._steps: list[int | None] = []
         for order, ((first, one), *others) in enumerate(matched.shared):
-            steps = [part.step for _, part in ((first, one), *others) if part.step is not None]
-            self._steps.append(min(steps) if steps else None)
+            steps = (part.step for _, part in ((first, one), *others) if part.step is not None)
+            self._steps.append(min(steps, default=None))
             for rank, other in others:
-                apart[first, rank].append((order, _end_ns(other) - _end_ns(one)))
+                apart[first, rank].append((order, other.end_ns - one.end_ns))
         self._apart: Mapping[tuple[int, int], list[tuple[int, int]]] = apart
-        self._latest = self._latest_of_steps()
+        # Per step the last collective in it, by its place in the common order.
+        self._latest = {step: order for order, step in enumerate(self._steps) if step is not None}
         self.aligned = 0
 
     def last(self, ends: Mapping[int, StepEnd]) -> int:
@@ -264,10 +265,6 @@ class _Clocks:
             if len(members) == most
         ]
         return max(latest, key=lambda rank: ends[rank].wall_ns)
-
-    def _latest_of_steps(self) -> dict[int, int]:
-        """Per step the last collective in it, by its place in the common order."""
-        return {step: order for order, step in enumerate(self._steps) if step is not None}
 
     def _before(self, step: int | None) -> int:
         """How many collectives are over at the end of a step, in the common order."""
@@ -301,10 +298,6 @@ def _join(of_rank: dict[int, dict[int, int]], one: int, other: int, apart_ns: in
     for rank, own_ns in added.items():
         base[rank] = own_ns + ahead_ns
         of_rank[rank] = base
-
-
-def _end_ns(one: Collective) -> int:
-    return one.start_ns + one.dur_ns
 
 
 class _Sums:

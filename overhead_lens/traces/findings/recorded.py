@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.budgets import TraceBudgets
@@ -133,8 +133,7 @@ class Recorded:
 
     def frames(self, when: Union, threads: Sequence[ThreadPieces]) -> tuple[Evidence, ...]:
         """The frames that spend the time of some threads in ``when``, by self time."""
-        rows: list[Evidence] = []
-        longest: list[int] = []
+        rows: list[tuple[str, int, int, int]] = []
         for thread in threads:
             parts = cut(when.start_ns, when.end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
             if not len(parts.piece):
@@ -145,17 +144,10 @@ class Recorded:
             _, pairs = distinct(number * (len(thread.timeline.events) + 1) + owner + 1)
             counts = np.bincount(pairs // (len(thread.timeline.events) + 1), minlength=len(used))
             last = _last_of_each(number, parts.dur_ns)
-            rows += [
-                Evidence(thread.names[name], count, spent)
-                for name, count, spent in zip(used.tolist(), counts.tolist(), ns.tolist(), strict=True)
-            ]
-            longest += [int(thread.timeline.events[at]) if at >= 0 else -1 for at in owner[last].tolist()]
-        ranked = sorted(range(len(rows)), key=lambda at: (-rows[at].ns, rows[at].name))[:MOST_EVIDENCE]
-        return tuple(self._placed(rows[at], longest[at]) for at in ranked)
-
-    def _placed(self, row: Evidence, event: int) -> Evidence:
-        module, line = self.place(event)
-        return replace(row, module=module, line=line)
+            names, longest = (thread.names[name] for name in used.tolist()), taken(thread.timeline.events, owner[last])
+            rows += zip(names, counts.tolist(), ns.tolist(), longest.tolist(), strict=True)
+        ranked = sorted(rows, key=lambda row: (-row[2], row[0]))[:MOST_EVIDENCE]
+        return tuple(Evidence(name, count, ns, *self.place(event)) for name, count, ns, event in ranked)
 
     def of_calls(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
         """Host events by name with their counted time, and the place of the longest."""

@@ -136,11 +136,10 @@ class Job:
     @classmethod
     def of_batches(cls, results: Sequence[TraceAnalysis | TraceFailure], sizes: Sequence[int] | None) -> Job:
         """Compare traces of one model; ``sizes`` are the batch sizes of all results, None for what their shapes say."""
-        of_result = sizes if sizes is not None else [0] * len(results)
-        read = [pair for pair in zip(results, of_result, strict=True) if isinstance(pair[0], TraceAnalysis)]
-        analyses = [analysis for analysis, _ in read if isinstance(analysis, TraceAnalysis)]
-        given = None if sizes is None else [size for _, size in read]
-        return cls(tuple(results), None, compare_batches(analyses, given))
+        analyses = [result for result in results if isinstance(result, TraceAnalysis)]
+        if sizes is not None:
+            sizes = [size for size, one in zip(sizes, results, strict=True) if isinstance(one, TraceAnalysis)]
+        return cls(tuple(results), None, compare_batches(analyses, sizes))
 
     @classmethod
     def of(cls, results: Sequence[TraceAnalysis | TraceFailure]) -> Job:

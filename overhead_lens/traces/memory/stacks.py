@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import StackFrame
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.memory.context import Contexts
@@ -42,19 +42,16 @@ def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]])
     at = memory["stack"].to_numpy()
     known = at >= 0
 
-    def told(values: Ints, missing: int) -> Ints:
-        return np.where(known, values[at], missing)
-
     return Contexts(
-        operator=told(operator, -1),
+        operator=taken(operator, at),
         module=np.full(len(at), -1),
-        line=told(line, -1),
+        line=taken(line, at),
         scope=np.full(len(at), -1),
         # One number for all: memory allocated and released in an optimizer is temporary.
-        optimizer=told(np.where(optimizes, 0, -1), -1),
-        backward=told(backward, 0) > 0,
-        clears=told(clears, 0) > 0,
-        builds=told(builds, 0) > 0,
+        optimizer=np.where(known & optimizes[at], 0, -1),
+        backward=known & backward[at],
+        clears=known & clears[at],
+        builds=known & builds[at],
         names=list(names),
     )
 

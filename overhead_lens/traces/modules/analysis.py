@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.device import COMMUNICATION, device_kinds
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.host_budget import ThreadPieces
+from overhead_lens.traces.host_budget import ThreadPieces, beyond_floor_ns
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
 from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes, class_and_number
@@ -36,22 +35,10 @@ _COLUMNS = 2 * (_COUNT + 1) + 4
 _FORWARD_DEVICE, _BACKWARD_DEVICE, _COMMUNICATION, _EVENTS = range(2 * (_COUNT + 1), _COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class DividedThread:
-    """A thread to be divided among modules.
-
-    Attributes:
-        splittable: bool per event of the thread: ``computing``.
-    """
-
-    pieces: ThreadPieces
-    splittable: Bools
-
-
 def module_budgets(
     scopes: Scopes,
     host: HostEvents,
-    threads: Sequence[DividedThread],
+    threads: Sequence[tuple[ThreadPieces, Bools]],
     floor_ns: int | None,
     events: pd.DataFrame,
     linked: Linked,
@@ -59,16 +46,16 @@ def module_budgets(
     """Divide threads and device work among the modules of a trace.
 
     Args:
-        threads: The busiest first.
+        threads: The busiest first, each with bool per event: ``computing``.
         floor_ns: What dispatching one operator takes; None for no estimate.
     """
     count = len(scopes.parents)
     # A row for each place and a last one for what is outside: categories and backward of the busiest thread, the same of the
     # others, device forward, device backward, of these two communication, device events.
     own = np.zeros((count + 1, _COLUMNS), dtype=np.int64)
-    for number, thread in enumerate(threads):
+    for number, (pieces, splittable) in enumerate(threads):
         column = (_BUSIEST if number == 0 else _OTHERS) * (_COUNT + 1)
-        own[:, column : column + _COUNT + 1] += _thread_sums(scopes, thread, floor_ns, count)
+        own[:, column : column + _COUNT + 1] += _thread_sums(scopes, pieces, splittable, floor_ns, count)
     unlinked = linked.launch < 0
     dur_ns = events["dur_ns"].to_numpy()[linked.rows]
     communicates = device_kinds(events)[linked.rows] == COMMUNICATION
@@ -92,10 +79,9 @@ def module_budgets(
     )
 
 
-def _thread_sums(scopes: Scopes, thread: DividedThread, floor_ns: int | None, count: int) -> Ints:
+def _thread_sums(scopes: Scopes, pieces: ThreadPieces, splittable: Bools, floor_ns: int | None, count: int) -> Ints:
     """Time per place and category, and of it the backward pass: int64, shape ``(count + 1, categories + 1)``."""
     sums = np.zeros((count + 1, _COUNT + 1), dtype=np.int64)
-    pieces = thread.pieces
     if not len(pieces.start_ns):
         return sums
     starts, piece, scope = _laid_over(pieces.start_ns, scopes.open_at.get(pieces.timeline.number))
@@ -103,7 +89,7 @@ def _thread_sums(scopes: Scopes, thread: DividedThread, floor_ns: int | None, co
     place, backward = _belongs(scopes, scope, count)
     group = (2 * place + backward) * _COUNT + pieces.categories()[piece]
     by_phase = sum_by(group, dur_ns, 2 * (count + 1) * _COUNT).reshape(count + 1, 2, _COUNT)
-    moved_ns = _kernel_ns(pieces.owner[piece], dur_ns, place, thread.splittable, floor_ns, count)
+    moved_ns = _kernel_ns(pieces.owner[piece], dur_ns, place, splittable, floor_ns, count)
     sums[:, :_COUNT] = by_phase.sum(axis=1)
     sums[:, _DISPATCHER] -= moved_ns
     sums[:, _KERNEL] += moved_ns
@@ -146,13 +132,8 @@ def _kernel_ns(owner: Ints, dur_ns: Ints, place: Ints, splittable: Bools, floor_
     last[owner] = place
     apart = np.flatnonzero(last[owner] != place)
     if len(apart):
-        # Rarely, pieces of one event are in different places: in order of time, the first pieces are dispatch.
-        order = np.argsort(owner, kind="stable")
-        owner, dur_ns, place = owner[order], dur_ns[order], place[order]
-        into_ns = np.cumsum(dur_ns) - dur_ns
-        begins = np.concatenate(([True], owner[1:] != owner[:-1]))
-        into_ns -= into_ns[np.flatnonzero(begins)][np.cumsum(begins) - 1]
-        return sum_by(place, np.clip(into_ns + dur_ns - floor_ns, 0, dur_ns), count + 1)
+        # Rarely, pieces of one event are in different places.
+        return sum_by(place, beyond_floor_ns(owner, dur_ns, floor_ns), count + 1)
     beyond_ns = np.maximum(sum_by(owner, dur_ns, len(splittable)) - floor_ns, 0)
     events = np.flatnonzero(beyond_ns)
     return sum_by(last[events], beyond_ns[events], count + 1)

@@ -512,12 +512,12 @@ def walked(scopes: Scopes, host: HostEvents, forward: dict[int, int]) -> tuple[l
 @given(rows=DRAWN)
 def test_scopes_belong_where_a_walk_through_them_puts_them(rows: list[tuple]) -> None:
     analyzer = analyzer_of(*entries_of(rows))
-    scopes, host, events = analyzer.module_scopes, analyzer._host, analyzer._trace.events
+    scopes, host, events = analyzer.module_scopes, analyzer._host, analyzer.trace.events
     if scopes is None:
         return
     nodes = np.flatnonzero(~scopes.is_module)
     sequence = events["sequence"].to_numpy()[host.rows]
-    operator = forward_operators(host, sequence, scopes.event[nodes], analyzer._trace.arguments)
+    operator = forward_operators(host, sequence, scopes.event[nodes], analyzer.trace.arguments)
     known = operator >= 0
     open_then = scopes.around(host.thread[operator[known]], host.start_ns[operator[known]])
     forward = dict(zip(nodes[known].tolist(), open_then.tolist(), strict=True))
