@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from overhead_lens.budget.shares import Shares, reweighted
-from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.budget.shares import Shares, moved_between, reweighted
 from overhead_lens.taxonomy.classifier import UNATTRIBUTED
 from overhead_lens.taxonomy.rules import Attribution
 
@@ -72,20 +70,11 @@ def _moved(shares: Shares, found: Slept) -> Shares:
         for attribution, weight in shares.attributions.items()
     }
     attributions[UNATTRIBUTED] = attributions.get(UNATTRIBUTED, 0.0) + moved
-    wait, unattributed = HOST_CATEGORIES.index("wait"), HOST_CATEGORIES.index(UNATTRIBUTED.category)
     of_wait = moved / shares.weight / shares.share("wait")
     frames = {category: dict(weights) for category, weights in shares.frames.items()}
     frames["wait"] = {frame: weight * (1.0 - of_wait) for frame, weight in frames["wait"].items()}
     frames.setdefault(UNATTRIBUTED.category, {})[_RAN] = moved
     replicates, per_process = (
-        _between(each, wait, unattributed, of_wait) for each in (shares.replicates, shares.per_process)
+        moved_between(each, "wait", UNATTRIBUTED.category, of_wait) for each in (shares.replicates, shares.per_process)
     )
     return replace(shares, attributions=attributions, frames=frames, replicates=replicates, per_process=per_process)
-
-
-def _between(rows: Floats, source: int, target: int, share: float) -> Floats:
-    """The rows with a share of one column moved to another."""
-    moved: Floats = rows.copy()
-    moved[:, target] += share * moved[:, source]
-    moved[:, source] *= 1.0 - share
-    return moved

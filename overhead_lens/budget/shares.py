@@ -121,11 +121,17 @@ def with_page_faults(shares: Shares, fault_share: float) -> Shares:
     frames = {category: dict(weights) for category, weights in shares.frames.items()}
     frames["kernel"] = {frame: weight * (1 - fault_share) for frame, weight in frames["kernel"].items()}
     frames.setdefault("allocation", {})["page faults: first touch of fresh memory"] = faults
-    per_process = shares.per_process.copy()
-    kernel, allocation = HOST_CATEGORIES.index("kernel"), HOST_CATEGORIES.index("allocation")
-    per_process[:, allocation] += fault_share * per_process[:, kernel]
-    per_process[:, kernel] *= 1 - fault_share
+    per_process = moved_between(shares.per_process, "kernel", "allocation", fault_share)
     return replace(shares, attributions={**attributions, PAGE_FAULT: faults}, frames=frames, per_process=per_process)
+
+
+def moved_between(rows: Floats, source: str, target: str, share: float) -> Floats:
+    """Rows, shape ``(n, categories)``, with a share of one category moved to another."""
+    one, other = HOST_CATEGORIES.index(source), HOST_CATEGORIES.index(target)
+    moved: Floats = rows.copy()
+    moved[:, other] += share * moved[:, one]
+    moved[:, one] *= 1.0 - share
+    return moved
 
 
 def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: float) -> Shares:

@@ -7,11 +7,8 @@ shorter than its cost, the remainder is taken from all others in proportion, so 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from overhead_lens.stats.values import Ints
-
-Floats = npt.NDArray[np.float64]
+from overhead_lens.stats.values import Floats, Ints
 
 
 def corrected_self_ns(

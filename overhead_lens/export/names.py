@@ -16,3 +16,8 @@ def readable(name: object) -> str:
     """
     text = name if isinstance(name, str) else str(name)
     return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8") or UNNAMED
+
+
+def thread_title(number: str, name: str) -> str:
+    """Number and name of a thread of a trace; traces have names that hold the number."""
+    return readable(name if name and number in name else f"thread {number} {name}".strip())

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from overhead_lens.machine.guard import threads_of
 from overhead_lens.machine.process import Worker
 
 _PROCESSES = Path("/proc")
@@ -49,7 +50,7 @@ def confine_others(pid: int, core: int) -> dict[int, set[int]]:
     """
     elsewhere = os.sched_getaffinity(0) - {core}
     before: dict[int, set[int]] = {}
-    for thread in _threads_of(pid):
+    for thread in threads_of(pid):
         with contextlib.suppress(OSError):
             free = os.sched_getaffinity(thread)
             os.sched_setaffinity(thread, {core} if thread == pid else free - {core} or elsewhere)
@@ -62,16 +63,9 @@ def put_back(pid: int, before: Mapping[int, set[int]]) -> None:
 
     A newer thread has inherited the core of its parent thread.
     """
-    for thread in _threads_of(pid):
+    for thread in threads_of(pid):
         with contextlib.suppress(OSError, KeyError):
             os.sched_setaffinity(thread, before[thread if thread in before else pid])
-
-
-def _threads_of(pid: int) -> list[int]:
-    """The threads of a process; none if they cannot be read."""
-    with contextlib.suppress(OSError):
-        return [int(path.name) for path in (_PROCESSES / str(pid) / "task").iterdir()]
-    return []
 
 
 def last_core(thread: int) -> int | None:

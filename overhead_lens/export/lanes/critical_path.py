@@ -41,9 +41,11 @@ def path_sections(parts: pd.DataFrame) -> list[Section]:
 
 
 def _slices(parts: pd.DataFrame) -> Iterator[Slice]:
-    columns = (parts[name].tolist() for name in ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator"))
-    rows = list(zip(*columns, parts["reached_by"].tolist(), strict=True))
-    for place, (step, start_ns, dur_ns, lane, kind, name, operator, reached_by) in enumerate(rows):
+    step, lane = parts["step"].to_numpy(), parts["lane"].to_numpy()
+    # Whether the path goes on in another lane of the same step, before the first part and after each.
+    changes = [False, *((step[1:] == step[:-1]) & (lane[1:] != lane[:-1])).tolist(), False]
+    columns = (parts[name].tolist() for name in ("start_ns", "dur_ns", "kind", "name", "operator", "reached_by"))
+    for place, (start_ns, dur_ns, kind, name, operator, reached_by) in enumerate(zip(*columns, strict=True)):
         lost = kind in (LATENCY, GAP, QUEUE)
         arguments = {"kind": kind, "operator": readable(operator), "reached by": reached_by}
         arguments |= {"before": readable(name)} if lost else {}
@@ -53,16 +55,7 @@ def _slices(parts: pd.DataFrame) -> Iterator[Slice]:
             kind.replace("_", " ") if lost else readable(name) or kind,
             PATH,
             {key: value for key, value in arguments.items() if value},
-            flows_out=(_FIRST_ARROW + place,) if _goes_on(rows[place + 1 : place + 2], step, lane) else (),
-            flows_in=(_FIRST_ARROW + place - 1,) if place and _goes_on([rows[place]], *_of(rows[place - 1])) else (),
+            flows_out=(_FIRST_ARROW + place,) if changes[place + 1] else (),
+            flows_in=(_FIRST_ARROW + place - 1,) if changes[place] else (),
             color=kind,
         )
-
-
-def _of(row: tuple[int, int, int, str, str, str, str, str]) -> tuple[int, str]:
-    return row[0], row[3]
-
-
-def _goes_on(following: list[tuple[int, int, int, str, str, str, str, str]], step: int, lane: str) -> bool:
-    """Whether the next part belongs to the same step and another lane."""
-    return any(_of(row)[0] == step and _of(row)[1] != lane for row in following)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from overhead_lens.export.lanes.model import Lane, Section, Slice, Value
-from overhead_lens.export.names import readable
+from overhead_lens.export.names import readable, thread_title
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.modules.analysis import PHASES
 from overhead_lens.traces.modules.model import MOST_PATH_NAMES, ModuleBudgets, ModuleTime
@@ -39,8 +39,7 @@ def module_sections(analyzed: Analyzed) -> Iterator[Section]:
     lanes: list[tuple[int, Lane]] = []
     for key, mine in calls.groupby(["pid", "tid"], sort=False, observed=True):
         pid, tid = map(str, key)
-        named = names.get((pid, tid), "")
-        name = readable(named if named and tid in named else f"thread {tid} {named}".strip())
+        name = thread_title(tid, names.get((pid, tid), ""))
         lane = Lane(f"{MODULES} of {name}", slices.of(mine), description=f"{_EXPLAINED} This is {name}.")
         lanes.append((int((mine["phase"] == _FORWARD).sum()), lane))
     top, *below = [lane for _, lane in sorted(lanes, key=lambda item: -item[0])]

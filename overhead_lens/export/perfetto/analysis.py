@@ -21,10 +21,10 @@ from overhead_lens.export.lanes.memory import memory_sections
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
 from overhead_lens.export.lanes.modules import module_sections
 from overhead_lens.export.lanes.placement import CATEGORIES_LANE
-from overhead_lens.export.names import readable
+from overhead_lens.export.names import readable, thread_title
 from overhead_lens.export.perfetto.picture import Picture, write_picture
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
-from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
+from overhead_lens.traces.budgets import DeviceBudget, TraceStep
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.units import format_ns
@@ -69,7 +69,10 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
     sections = [
         Section(
             replace(
-                lane, name=HOST, thread=None, description=f"What {_thread(threads[0])} was doing when, as recorded."
+                lane,
+                name=HOST,
+                thread=None,
+                description=f"What {thread_title(threads[0].tid, threads[0].name)} was doing when, as recorded.",
             )
         )
         for lane in host
@@ -84,16 +87,10 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
 def _budget_lane(analysis: TraceAnalysis) -> Lane:
     busiest = analysis.threads[0]
     description = (
-        f"The busiest thread, {_thread(busiest)}, over the {format_ns(analysis.window.wall_ns)} of the "
+        f"The busiest thread, {thread_title(busiest.tid, busiest.name)}, over the {format_ns(analysis.window.wall_ns)} of the "
         "trace, as recorded, with the profiler's own cost. The categories sum to that; their order is not the order of events."
     )
     return Lane(BUDGET_LANE, host_slices(analysis.host, start_ns=analysis.window.start_ns), description=description)
-
-
-def _thread(thread: ThreadBudget) -> str:
-    """Number and name of a thread; traces have names that hold the number."""
-    has_number = thread.name and thread.tid in thread.name
-    return readable(thread.name if has_number else f"thread {thread.tid} {thread.name}".strip())
 
 
 def _named(name: str) -> str:
