@@ -22,7 +22,7 @@ import pandas as pd
 
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns
-from overhead_lens.readers.kineto.event import DAMAGED
+from overhead_lens.readers.kineto.event import DAMAGED, dicts
 from overhead_lens.readers.kineto.frame import framed
 from overhead_lens.readers.kineto.model import StackFrame, Trace
 from overhead_lens.stats.values import Ints
@@ -93,7 +93,7 @@ def _trace(traces: list[Any], segments: Any, path: Path) -> Trace:
     stacks = _Stacks()
     frames, count, damaged = [], 0, 0
     for device, entries in enumerate(traces):
-        events = [entry for entry in _dicts(entries) if "action" in entry and "size" in entry]
+        events = [entry for entry in dicts(entries) if "action" in entry and "size" in entry]
         count += len(events)
         damaged += (len(entries) if isinstance(entries, list) else 1) - len(events)
         if events:
@@ -141,10 +141,8 @@ def _held_at_the_end(segments: Any, device: int) -> tuple[int, int]:
     """Bytes of the device that tensors had, and that the allocator held; -1 where the snapshot does not say."""
     if not isinstance(segments, list):
         return -1, -1
-    mine = [each for each in _dicts(segments) if "total_size" in each and _int(each.get("device")) == device]
-    blocks = [
-        block for each in mine for block in _dicts(each.get("blocks")) if block.get("state") == "active_allocated"
-    ]
+    mine = [each for each in dicts(segments) if "total_size" in each and _int(each.get("device")) == device]
+    blocks = [block for each in mine for block in dicts(each.get("blocks")) if block.get("state") == "active_allocated"]
     sizes = [_int(block.get("requested_size"), -1) for block in blocks]
     used = [size if size >= 0 else _int(block.get("size")) for size, block in zip(sizes, blocks, strict=True)]
     return _sum(used), _sum([_int(each["total_size"]) for each in mine])
@@ -155,7 +153,7 @@ def _sum(sizes: Sequence[int]) -> int:
     return sum(sizes) if all(0 <= size < _MOST_BYTES for size in sizes) else -1
 
 
-def _device(device: int, events: list[Entry], held: tuple[int, int], stacks: _Stacks) -> pd.DataFrame:
+def _device(device: int, events: Sequence[Entry], held: tuple[int, int], stacks: _Stacks) -> pd.DataFrame:
     """The memory frame of one device."""
     actions = [_text(event["action"]) for event in events]
     sizes = np.array([_int(event["size"]) for event in events], dtype=np.int64)
@@ -199,10 +197,6 @@ def _frame(
     }
     made: pd.DataFrame = pd.DataFrame(columns)
     return made
-
-
-def _dicts(values: Any) -> list[Entry]:
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 def _int(value: Any, default: int = 0) -> int:

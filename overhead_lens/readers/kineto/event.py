@@ -148,6 +148,11 @@ def json_object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[
     return value if isinstance(value, dict) else {}
 
 
+def dicts(value: Any) -> list[dict[Any, Any]]:
+    """The objects of a list; none of anything else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def complete_row(
     name: Any,
     cat: Any,

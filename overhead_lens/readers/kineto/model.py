@@ -57,6 +57,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from overhead_lens.readers.kineto.event import dicts
 from overhead_lens.readers.kineto.frame import no_counters, no_memory, no_work
 
 EVENT_COLUMNS = (
@@ -111,11 +112,15 @@ class Trace:
         return self._distributed("world_size")
 
     @property
+    def device_properties(self) -> list[dict[str, Any]]:
+        """What the file says of each device: ``id``, ``name``, ``numSms``, ..."""
+        return dicts(self.metadata.get("deviceProperties"))
+
+    @property
     def device_names(self) -> Mapping[int, str]:
         """Device number to device name."""
-        listed = self.metadata.get("deviceProperties")
-        entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-        return {entry["id"]: str(entry.get("name", "")) for entry in entries if isinstance(entry.get("id"), int)}
+        named = (each for each in self.device_properties if isinstance(each.get("id"), int))
+        return {each["id"]: str(each.get("name", "")) for each in named}
 
     def _distributed(self, key: str) -> int | None:
         information = self.metadata.get("distributedInfo")

@@ -62,15 +62,19 @@ class ThreadHead:
 
 def thread_head(folded: str) -> ThreadHead:
     """The thread that a folded stack begins with; without a name and numbers where it names none."""
-    process, at = 0, 0
-    while found := _PROCESS.match(folded, at):
-        process, at = int(found["pid"]), found.end()
+    process, _, at = _process(folded)
     thread = _THREAD.match(folded, at)
-    return (
-        ThreadHead("", 0, process)
-        if thread is None
-        else ThreadHead(thread["name"] or "", int(thread["number"], 0), process)
-    )
+    if thread is None:
+        return ThreadHead("", 0, process)
+    return ThreadHead(thread["name"] or "", int(thread["number"], 0), process)
+
+
+def _process(folded: str) -> tuple[int, str, int]:
+    """The innermost process that a folded stack begins with, 0 for none; its command line; where the rest begins."""
+    process, command, at = 0, "", 0
+    while found := _PROCESS.match(folded, at):
+        process, command, at = int(found["pid"]), found["command"], found.end()
+    return process, command, at
 
 
 def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
@@ -79,13 +83,11 @@ def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
     stacks: dict[tuple[int, int], list[Stack]] = {}
     for line in folded:
         text, _, count = line.rstrip("\n").rpartition(" ")
-        process, command, at = pid, "", 0
-        while found := _PROCESS.match(text, at):
-            process, command, at = int(found["pid"]), found["command"], found.end()
+        process, command, at = _process(text)
         thread = _THREAD.match(text, at)
         if thread is None or not count.isdigit():
             continue
-        key = (process, int(thread["number"], 0))
+        key = (process or pid, int(thread["number"], 0))
         heads.setdefault(key, (thread["name"] or "", command))
         frames = tuple(parse_frame(frame) for frame in split_frames(text[thread.end() :]) if frame)
         stacks.setdefault(key, []).append(Stack(frames or (_NO_FRAMES,), int(count)))

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from overhead_lens.readers.kineto.event import dicts
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
@@ -88,9 +89,8 @@ def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Map
 def group_sizes(trace: Trace) -> dict[str, int]:
     """Ranks of every process group that the file lists, by name."""
     information = trace.metadata.get("distributedInfo")
-    groups = information.get("pg_config") if isinstance(information, dict) else None
-    listed = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
-    sizes = {str(group.get("pg_name")): _count(group.get("pg_size")) for group in listed}
+    groups = dicts(information.get("pg_config")) if isinstance(information, dict) else []
+    sizes = {str(group.get("pg_name")): _count(group.get("pg_size")) for group in groups}
     return {name: size for name, size in sizes.items() if size}
 
 

@@ -74,7 +74,7 @@ def occupancies(work: DeviceWork, trace: Trace) -> tuple[tuple[DeviceOccupancy, 
     for number, mine in work.groups(~work.is_copy & says):
         is_its = ~work.is_copy & (work.device == number)
         whole_ns = int(work.dur_ns[is_its].sum())
-        properties = _properties(trace, number)
+        properties = next((each for each in trace.device_properties if each.get("id") == number), {})
         dur_ns, unfilled = work.dur_ns[mine], (blocks[mine] >= 0) & (blocks[mine] < _MILLION)
         devices.append(
             DeviceOccupancy(
@@ -116,12 +116,6 @@ def _mean(millionths: Ints, dur_ns: Ints) -> float | None:
     if not weights.any():
         weights = np.ones(len(weights))
     return float(millionths[known].astype(np.float64) @ weights / weights.sum() / _MILLION)
-
-
-def _properties(trace: Trace, device: int) -> dict[str, Any]:
-    listed = trace.metadata.get("deviceProperties")
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return next((entry for entry in entries if entry.get("id") == device), {})
 
 
 def _positive(value: Any) -> int | None:
