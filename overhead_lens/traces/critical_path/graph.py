@@ -185,6 +185,9 @@ class _Builder:
         return np.where(known, point_ns, work.start_ns)
 
     def _made_chains(self) -> list[Chain]:
+        """The chain of each thread; none in a trace without length, whose threads have no pieces."""
+        if not all(len(pieces.start_ns) for pieces in self._threads.values()):
+            return []
         host, waits, work = self._host, self._host_waits, self.work
         let_go_ns = np.maximum(work.end_ns[waits.work], waits.start_ns)
         launched = work.launch >= 0
@@ -198,13 +201,11 @@ class _Builder:
             cuts = [times[thread == code]]
             if len(self._passes.start_ns) and (number == 0 or pieces.timeline.is_autograd):
                 cuts += [self._passes.start_ns, self._passes.end_ns]
-            bounds = pieces.start_ns[:1], pieces.start_ns[-1:] + pieces.dur_ns[-1:]
             inside = distinct_values(np.concatenate(cuts))
-            inside = inside[(inside >= bounds[0]) & (inside <= bounds[1])] if len(bounds[0]) else inside[:0]
+            inside = inside[(inside >= pieces.start_ns[0]) & (inside <= pieces.start_ns[-1] + pieces.dur_ns[-1])]
             mine = waiting == code
             blocked = waits.start_ns[mine], let_go_ns[mine]
-            if len(pieces.start_ns):
-                chains.append(chain(pieces, self._around, inside, blocked, self._passes, is_busiest=number == 0))
+            chains.append(chain(pieces, self._around, inside, blocked, self._passes, is_busiest=number == 0))
         return chains
 
     def _thread_of(self, rows: Ints) -> Ints:
@@ -224,7 +225,7 @@ class _Builder:
 
     def _program(self) -> list[_Edges]:
         edges = []
-        for offset, one in zip(self._offsets.tolist(), self._chains, strict=False):
+        for offset, one in zip(self._offsets[:-1].tolist(), self._chains, strict=True):
             source = offset + np.arange(len(one.weight_ns))
             edges.append(_Edges(PROGRAM, source, source + 1, one.weight_ns, one.label))
         return edges
@@ -351,7 +352,7 @@ class _Builder:
     def _synchronizations(self, ends: Ints) -> list[_Edges]:
         waits, work = self._host_waits, self.work
         self._break(SYNC, waits.contradicted)
-        if not len(waits.call):
+        if not len(waits.call) or not self._chains:
             return []
         target = self._nodes_at(waits.call, np.maximum(work.end_ns[waits.work], waits.start_ns))
         source = ends[waits.work]

@@ -385,6 +385,13 @@ def test_nothing_recorded_has_no_path() -> None:
     assert critical_path(instant) == CriticalPath((), {}, {}, ())
 
 
+def test_a_trace_without_length_has_no_path() -> None:
+    call = timed(3, 0, SYNCHRONIZE, "cuda_runtime", correlation=1)
+    work = timed(3, 0, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=2)
+    other = timed(3, 0, "autograd::engine::evaluate_function: A", thread=AUTOGRAD)
+    assert critical_path(call, work, other).windows == ()
+
+
 def test_it_is_only_made_when_it_is_asked_for() -> None:
     assert analyzer_of(*BLOCKED).analysis().critical_path is None
 
