@@ -154,6 +154,43 @@ def test_an_operator_that_waits_for_the_lock_is_in_the_trace_and_yet_waits(tmp_p
         assert ns_of(found) == {"python": 100, "kernel": 200, "wait": 700}
 
 
+def test_what_rare_steps_do_is_unknown_to_the_trace(tmp_path: Path) -> None:
+    # Every twentieth step takes 21 us, and none of these was recorded.
+    rows = [*bare(*(19 * [1_000]), 21_000), *stretch(Phase.TRACED, *(3 * [1_000]))]
+    path = store(tmp_path / "run", run_of(*rows), ([main(WORK, 300), main(KERNEL, 700)],))
+    (path / KINETO).write_bytes(gzip.compress(steps_traced(400, 400, 400).encode()))
+    found = run_budget_of(path, CLASSIFIER)
+    (check,) = found.cross_checks
+    assert check.trace == Reading(900.0, (400.0 - 60, 1_400.0 + 60))
+    assert (check.agree, ns_of(found)) == (True, {"python": 600, "kernel": 1_400})
+
+
+def test_what_rare_steps_did_while_recorded_is_taken_off(tmp_path: Path) -> None:
+    rows = [*bare(*(20 * [1_000])), *stretch(Phase.TRACED, 1_000, 1_000, 1_600)]
+    path = store(tmp_path / "run", run_of(*rows), ([main(WORK, 590), main(KERNEL, 410)],))
+    (path / KINETO).write_bytes(gzip.compress(steps_traced(500, 500, 500).encode()))
+    (check,) = run_budget_of(path, CLASSIFIER).cross_checks
+    assert check.trace == Reading(400.0, (500.0 - 200 - 30, 500.0 + 30))
+
+
+def test_python_below_an_operator_is_in_the_trace(tmp_path: Path) -> None:
+    below = f"{WORK};torch::impl::dispatch::PythonKernelHolder::operator() (libtorch_python.so);mine (op.py:3)"
+    stacks = main(WORK, 100), main(below, 700), main(KERNEL, 200)
+    for operators_ns in (900, 400):
+        folder = tmp_path / str(operators_ns)
+        folder.mkdir()
+        found = budget(folder, *stacks, trace=steps_traced(*(3 * [operators_ns])))
+        (check,) = found.cross_checks
+        assert (check.agree, check.samples is not None and check.samples.ns) == (operators_ns == 900, 900.0)
+        assert ns_of(found) == {"python": 800, "kernel": 200}
+
+
+def test_an_autograd_function_is_python(tmp_path: Path) -> None:
+    functions = tuple(timed(number * 1_000 + 50, 900, "CheckpointFunctionBackward") for number in range(3))
+    found = budget(tmp_path, main(WORK, 590), main(KERNEL, 410), trace=steps_traced(400, 400, 400, more=functions))
+    assert found.cross_checks[0].trace == Reading(400.0, (370.0, 430.0))
+
+
 # ---------------------------------------------------------------- deciding
 def reading(ns: float, low: float, high: float) -> Reading:
     return Reading(ns, (low, high))

@@ -12,6 +12,7 @@ from overhead_lens.report.outline import (
     Bar,
     Bars,
     Block,
+    Cell,
     Drawing,
     Notes,
     Outline,
@@ -314,13 +315,18 @@ def threads_beside(analysis: TraceAnalysis) -> Section:
     return folded("Other threads: covered by events, and the window by category", table, Notes(more))
 
 
+def _divided(cost: Cost) -> Iterator[Cell]:
+    """Dispatch and kernel of an operator; nothing of one that is neither, such as Python code."""
+    return map(time, (cost.dispatch_ns, cost.kernel_ns) if cost.category == "dispatcher" else (None, None))
+
+
 def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Section:
     """A row for each; ``what`` is ``operator``, whose time is divided, or ``kernel``."""
     divided = what == "operator"
     rows = [
         row(
             *(time(cost.self_ns), f"{cost.self_ns / wall_ns:.1%}" if wall_ns else "-", f"{cost.count:,}x"),
-            *(map(time, (cost.dispatch_ns, cost.kernel_ns)) if divided else ()),
+            *(_divided(cost) if divided else ()),
             *(text(cost.category, cost.category), kernel_name(cost.name)),
         )
         for cost in costs[:_MOST_COSTS]

@@ -2,8 +2,9 @@
 
 Taking stacks stops all threads of the program, recording a trace stops none. But a recorded step takes longer than a bare one,
 and nobody knows how much of that lies inside of operators: their time is somewhere between what the trace shows and that less
-all of it. Where the stacks are outside of this range they are moved to its nearest end: stacks then only divide the time inside
-and outside of operators; unless operators wait, or other libraries have kernels, which a trace does not see.
+all of it. Nor does the trace know what the mean step does beyond those that were recorded, such as the rollout before every
+hundredth step. Where the stacks are outside of this range they are moved to its nearest end: stacks then only divide the time
+inside and outside of operators; unless a trace does not part the two: operators wait or run Python, other libraries have kernels.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _PARALLEL = Attribution("wait", "parallel")
 # Recorded steps are few.
 _LEAST_SHARE = 0.03
 _TORCH, _OPERATOR = "libtorch", "at::_ops::"
+# An operator that is written in Python (torch/csrc/utils/python_dispatch.cpp).
+_PYTHON_OPERATOR = "torch::impl::dispatch::PythonKernelHolder"
 _FEW_SHARE = 0.01
 
 
@@ -49,12 +52,14 @@ class RecordedSteps:
         trace: As it was recorded.
         events: The windows' span as the measured loop, and all events besides.
         steps: How many there are.
+        mean_ns: How long one takes.
         slower_ns: What a recorded step takes longer than a bare one: what recording costs, and what else it met.
     """
 
     trace: Trace
     events: pd.DataFrame
     steps: int
+    mean_ns: float
     slower_ns: float
 
 
@@ -85,7 +90,7 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
     end = int((windows["start_ns"] + windows["dur_ns"]).max())
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
     rest = pd.concat([loop, events.drop(windows.index)], ignore_index=True)
-    return RecordedSteps(trace, rest, calls, slower_ns)
+    return RecordedSteps(trace, rest, calls, float(traced.mean()), slower_ns)
 
 
 def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Classifier) -> Reading | None:
@@ -97,15 +102,17 @@ def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Clas
     traced = trace_budget(events, Traced(None, recorded.steps, span_ns, span_ns), classifier, None)
     shown_ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if in_operators(attribution))
     spread_ns = max(sum(traced.spread_ns.get(category, 0.0) for category in _CATEGORIES), _LEAST_SHARE * wall_ns)
-    low, high = max(0.0, shown_ns - recorded.slower_ns - spread_ns), min(wall_ns, shown_ns + spread_ns)
-    ns = float(min(max(shown_ns - recorded.slower_ns / 2, 0.0), wall_ns))
-    return Reading(ns, (float(min(low, ns)), float(max(high, ns))))
+    # The mean step less a recorded one: longer by steps that are rare, or shorter, and nobody knows by what.
+    beyond_ns = wall_ns - (recorded.mean_ns - recorded.slower_ns)
+    low, high = shown_ns - recorded.slower_ns + min(0.0, beyond_ns), shown_ns + max(0.0, beyond_ns)
+    ns, low, high = np.clip([(low + high) / 2, low - spread_ns, high + spread_ns], 0.0, wall_ns).tolist()
+    return Reading(ns, (low, high))
 
 
 def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, classifier: Classifier) -> Reading:
     """Time in torch's operators per step by stacks, in blocks of consecutive ones; at least one stack in all.
 
-    What an operator waits for, such as the interpreter's lock, is in there, as it is in the trace.
+    What an operator waits for, such as the interpreter's lock, and Python that it runs are in there, as they are in the trace.
     """
     counts = np.array([_inside_and_outside(block, classifier) for block in blocks if block]).T
     drawn = draw_over_blocks(counts)[:, 0]
@@ -115,7 +122,7 @@ def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, class
 
 
 def hides_from_trace(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> bool:
-    """Whether more than 1 % of the stacks are in kernels of other libraries, or wait inside of an operator."""
+    """Whether more than 1 % of the stacks are in kernels of other libraries, or wait or run Python inside of an operator."""
     stacks = [stack for block in blocks for stack in block]
     hidden = sum(
         stack.count
@@ -134,11 +141,11 @@ def _inside_and_outside(block: Sequence[Stack], classifier: Classifier) -> tuple
 def _is_inside(stack: Stack, classifier: Classifier) -> bool:
     """Whether a trace shows the stack's time inside of an operator."""
     attribution = _attribution(stack, classifier)
-    if attribution.category == "wait" and attribution != _PARALLEL:
-        return any(frame.native and frame.function.startswith(_OPERATOR) for frame in stack.frames)
-    return in_operators(attribution) and any(
-        frame.native and frame.location.startswith(_TORCH) for frame in stack.frames
-    )
+    native = [frame for frame in stack.frames if frame.native]
+    if in_operators(attribution):
+        return any(frame.location.startswith(_TORCH) for frame in native)
+    entry = _OPERATOR if attribution.category == "wait" else _PYTHON_OPERATOR
+    return any(frame.function.startswith(entry) for frame in native)
 
 
 def _attribution(stack: Stack, classifier: Classifier) -> Attribution:
