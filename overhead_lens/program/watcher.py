@@ -1,7 +1,7 @@
 """Finds the steps of the running program and lets the instruments take turns over them.
 
 A mark is the end of a step. Every source of marks (``ol.step``, an optimizer, a loop, ...) is a candidate until one has shown
-itself regular; the others are then let go. From then on::
+itself regular. The others are let go when it has warmed up; until then another one takes over if it falls silent. From then on::
 
     warm-up | bare | attaching | sampled | bare | traced | bare | attaching | sampled | bare ... to the end
             ^ no compilation, no longer getting faster
@@ -43,6 +43,7 @@ _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
 _SCOUTING_NS = 1_000_000_000
 _LONG_SCOUTING_NS = 3_000_000_000
+_SILENT_NS, _SILENT_STEPS = 3_000_000_000, 10
 # Turns of the instruments double in length, so that a short program has some of each.
 _FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000, 24_000_000_000
 _BARE_SHARE, _BARE_STEPS = 0.25, 3
@@ -110,7 +111,7 @@ class StepWatcher:
         self._plan: Iterator[int] = iter(())
         self._trace = StepTrace(folder)
         self._phase = Phase.WARM_UP
-        self._is_measured = False
+        self._is_settled = self._is_measured = False
         self._recent: list[int] = []
         self._reads_usage = False
         self.gc_ns = self.compile_ns = self.data_ns = 0
@@ -150,6 +151,19 @@ class StepWatcher:
         if chosen is not None and chosen.kind == kind and chosen.key == key and chosen.thread == thread:
             self._mark()
         elif chosen is None or KINDS.index(kind) < KINDS.index(chosen.kind):
+            self._scout(kind, key)
+        elif not self._is_settled:
+            self._take_over(chosen, kind, key)
+
+    def _take_over(self, chosen: Candidate, kind: str, key: object) -> None:
+        """A less reliable source marks: it is looked at if the chosen one, which has not warmed up, has fallen silent."""
+        silent_ns = max(_SILENT_NS, _SILENT_STEPS * chosen.interval_ns)
+        if chosen.kind != KINDS[0] and self._begin_ns and _clock() - self._begin_ns > silent_ns:
+            self._chosen, self._begin_ns = None, 0
+            self._candidates.clear()
+            self._scouting_since = 0
+            for number in range(len(self._loops)):
+                self._look_at(number)
             self._scout(kind, key)
 
     def _scout(self, kind: str, key: object) -> None:
@@ -195,16 +209,17 @@ class StepWatcher:
         self._is_measured = False
         self._recent = []
         self._reads_usage = candidate.interval_ns >= _COUNTED_STEP_NS
-        self._plan = self._turns()
+        self._plan = self._turns(candidate)
         self._deadline_ns = 0
         self._begin_ns = 0
         self._area.write(Word.THREAD, threading.get_native_id())
         self._area.write(Word.FOUND, 1)
-        for kind in KINDS[KINDS.index(candidate.kind) + 1 :]:
-            self.let_go.pop(kind, lambda: None)()
+        self._is_settled = False
         for number in range(len(self._loops)):
-            chosen = candidate.kind == "loop" and candidate.key == number
-            self._bind(number, self._mark, self._left) if chosen else self._bind(number)
+            if candidate.kind == "loop" and candidate.key == number:
+                self._bind(number, self._mark, self._left)
+            else:
+                self._bind(number, partial(self.marked, "loop", number))
         place = self._loops[candidate.key] if isinstance(candidate.key, int) and candidate.kind == "loop" else None
         if place is not None:
             self._note(home=[place.file, "", place.line, place.last_line])
@@ -213,6 +228,16 @@ class StepWatcher:
         before = candidate.marks - (candidate.kind == "loop")
         self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns, settled_ns=0)
         self._mark()
+
+    def _settle(self, candidate: Candidate) -> None:
+        """The chosen steps have warmed up: let go of all less reliable sources."""
+        self._is_settled = True
+        self._note(settled_ns=_clock())
+        for kind in KINDS[KINDS.index(candidate.kind) + 1 :]:
+            self.let_go.pop(kind, lambda: None)()
+        for number in range(len(self._loops)):
+            if candidate.kind != "loop" or candidate.key != number:
+                self._bind(number)
 
     def _look_at(self, number: int) -> None:
         self._bind(number, lambda: self._scout("loop", number), lambda: None)
@@ -268,11 +293,11 @@ class StepWatcher:
         if self._phase is Phase.WARM_UP:
             self._recent.append(end_ns - self._begin_ns)
 
-    def _turns(self) -> Iterator[int]:
+    def _turns(self, chosen: Candidate) -> Iterator[int]:
         """The instruments in turns; yields when to be asked again."""
         self._phase = Phase.WARM_UP
         yield from self._warm_up()
-        self._note(settled_ns=_clock())
+        self._settle(chosen)
         traced_after = _DEVICES_TRACED_AFTER if self._trace.would_see_device() else _TRACED_AFTER
         sampled_ns, length_ns, turn = 0, _FIRST_SAMPLED_NS, 0
         while sampled_ns < _SAMPLED_NS and not self._area.read(Word.REFUSED):

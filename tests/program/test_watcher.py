@@ -181,15 +181,72 @@ def test_a_more_telling_source_takes_over_later(start: Callable[..., Program], w
     assert end_ns - begin_ns == 20 * MS
 
 
-def test_hooks_that_are_not_needed_any_more_are_taken_out(start: Callable[..., Program]) -> None:
+def test_hooks_are_taken_out_when_better_steps_have_warmed_up(start: Callable[..., Program]) -> None:
     program = start()
     gone: list[str] = []
     for kind in ("optimizer", "module"):
         program.watcher.let_go[kind] = lambda kind=kind: gone.append(kind)
-    program.chosen("optimizer")
-    assert gone == ["module"]
-    program.chosen("explicit")
-    assert gone == ["module", "optimizer"]
+    for kind, taken_out in (("optimizer", ["module"]), ("explicit", ["module", "optimizer"])):
+        before = list(gone)
+        program.chosen(kind, interval_ns=50 * MS)
+        for _ in range(11):
+            program.mark(kind, after_ns=50 * MS)
+        assert gone == before
+        program.mark(kind, after_ns=50 * MS)
+        assert gone == taken_out
+
+
+@pytest.mark.parametrize("better", range(1, len(KINDS) - 1))
+def test_another_source_takes_over_from_one_that_falls_silent_before_it_is_measured(
+    start: Callable[..., Program], better: int
+) -> None:
+    # As a module that is called a few times while it is exported.
+    program = start(OUTER)
+    program.chosen(KINDS[better])
+    for _ in range(300):
+        program.tick(after_ns=10 * MS)
+    assert program.found_by == KINDS[better]
+    for _ in range(100):
+        program.tick(after_ns=10 * MS)
+    assert program.found_by == KINDS[better]
+    program.tick(after_ns=10 * MS)
+    program.tick(after_ns=10 * MS)
+    assert (program.found_by, len(program.rows())) == ("loop", 1)
+
+
+def test_steps_are_not_silent_within_ten_of_their_intervals(start: Callable[..., Program]) -> None:
+    program = start(OUTER)
+    program.chosen("optimizer", interval_ns=2 * S)
+    for _ in range(19):
+        program.tick(after_ns=S)
+    program.mark("optimizer", after_ns=S // 2)
+    assert [row.end_ns - row.begin_ns for row in program.rows()] == [19 * S + S // 2]
+    for _ in range(21 + 10):
+        program.tick(after_ns=S)
+    assert program.found_by == "loop"
+
+
+def test_another_module_takes_over_from_one_that_falls_silent(start: Callable[..., Program]) -> None:
+    program = start()
+    for _ in range(3):
+        program.mark("module", "teacher")
+    program.mark("module", "student", after_ns=4 * S)
+    for _ in range(3):
+        program.mark("module", "student")
+    assert [row.end_ns - row.begin_ns for row in program.rows()] == [10 * MS]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_steps_that_the_user_named_or_that_have_warmed_up_stay(start: Callable[..., Program], named: bool) -> None:
+    program = start(OUTER)
+    if named:
+        program.chosen("explicit")
+    else:
+        warmed_up(program, 50)
+    before = program.found_by
+    for _ in range(40):
+        program.tick(after_ns=S)
+    assert program.found_by == before
 
 
 def test_of_two_optimizers_the_first_that_is_regular(start: Callable[..., Program]) -> None:
