@@ -90,6 +90,32 @@ def test_stacks_outside_the_steps_are_left_out_and_counted() -> None:
     assert found.warnings == ("250 of 1,250 stacks of the thread lie outside the steps and are left out",)
 
 
+ROLLOUT = main("<module> (train.py:20);collect (rollouts.py:5)", 300)
+SAMPLED, BARE = stretch(Phase.SAMPLED, 100, 700), bare(100, 300, 300, 100)
+
+
+@pytest.mark.parametrize(
+    ("rows", "turns", "found_by", "samples"),
+    [
+        # From one call of the optimizer to the next is a step, whatever the program does between.
+        ((*SAMPLED, *BARE), 1, "optimizer", 1_300),
+        ((*SAMPLED, *BARE, *SAMPLED, *BARE), 2, "optimizer", 2_600),
+        # A loop may be left and entered again.
+        ((*SAMPLED, *BARE), 1, "loop", 1_000),
+        # Nobody knows whether the program had done its steps when the sampler ended in the middle of a turn.
+        ((*SAMPLED, *BARE, *SAMPLED, *stretch(Phase.ATTACHING, 100)), 2, "optimizer", 1_300 + 1_000),
+        # The first turn was that of other steps.
+        ((*SAMPLED, *BARE), 2, "optimizer", 1_000 + 1_300),
+    ],
+)
+def test_stacks_of_a_turn_that_steps_fill_are_all_inside(
+    rows: tuple[dict[str, int], ...], turns: int, found_by: str, samples: int
+) -> None:
+    found = budget(*rows, turns=[[*TURN, ROLLOUT]] * turns, found_by=found_by)
+    assert found.samples == samples
+    assert sum(ns_of(found).values()) == found.wall.ns
+
+
 @pytest.mark.parametrize("folder", ["", "site-packages/"])
 def test_stacks_of_the_watcher_are_of_no_step(folder: str) -> None:
     watching = f"{WORK};StepWatcher.marked ({folder}overhead_lens/program/watcher.py:130);getrusage (libc.so.6)"

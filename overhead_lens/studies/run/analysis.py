@@ -7,7 +7,7 @@ process. Consecutive steps resemble each other, so that blocks of them, not step
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -207,7 +207,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     ratio = _step_ratio(run.steps)
     wall = exactly(float(meta.wall_ns)) if counted is None else _estimate(counted, "ns")
     of_steps, others = _of_steps(run), other_threads(run)
-    blocks = _sampled(of_steps, _home(run))
+    blocks = _sampled(inside for _, inside in of_steps)
     fitted = classifier.fitted(stack for block in blocks for stack in block)
     step = step_wall(wall)
     if warnings.is_unlike(ratio):
@@ -215,9 +215,12 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     recorded = read_steps(run.path, run.steps)
     traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
     host, checks, asleep = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), fitted)
-    regions = _regions(run, [*of_steps, *others], fitted)
+    regions = _regions(run, [*(thread for thread, _ in of_steps), *others], fitted)
     device = None if counted is None else _device(run, recorded, step, regions, classifier)
-    samples, taken = sum(stack.count for block in blocks for stack in block), sum(each.samples for each in of_steps)
+    samples, taken = (
+        sum(stack.count for block in blocks for stack in block),
+        sum(thread.samples for thread, _ in of_steps),
+    )
     threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running)) if others else ()
     return RunBudget(
         command=tuple(meta.program),
@@ -252,16 +255,36 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
 def step_stacks(run: StoredRun) -> list[Stack]:
     """Stacks inside the steps, from the frame on in which the steps' loop stands."""
     home = _home(run)
-    return [_from(stack, home) for block in _sampled(_of_steps(run), home) for stack in block]
+    return [_from(stack, home) for block in _sampled(inside for _, inside in _of_steps(run)) for stack in block]
 
 
-def _of_steps(run: StoredRun) -> list[SampledThread]:
-    """Stacks of the stepping thread by block: the blocks of the turns, or all blocks if those have few stacks."""
-    home = _home(run)
-    found = [(turn, _unwatched(thread)) for turn, thread in _threads(run) if _has_steps(thread, run)]
-    in_turns = [thread for turn, thread in found if turn]
-    enough = sum(stack.count for stack in _inside(in_turns, home)) >= warnings.FEW_STACKS
-    return in_turns if enough else [thread for _, thread in found]
+def _of_steps(run: StoredRun) -> list[tuple[SampledThread, list[Stack]]]:
+    """The stepping thread by block, with its stacks inside the steps: in the turns, or in all blocks if those have few."""
+    home, whole = _home(run), _whole_turns(run)
+    found = []
+    for turn, sampled in _threads(run):
+        if _has_steps(sampled, run):
+            thread = _unwatched(sampled)
+            found.append((turn, thread, [*thread.stacks] if turn in whole else _inside(thread, home)))
+    in_turns = [(thread, inside) for turn, thread, inside in found if turn]
+    enough = sum(stack.count for _, inside in in_turns for stack in inside) >= warnings.FEW_STACKS
+    return in_turns if enough else [(thread, inside) for _, thread, inside in found]
+
+
+def _whole_turns(run: StoredRun) -> range:
+    """The sampler's turns in which a step followed upon the other to the end, so that all their stacks lie inside steps.
+
+    Between two steps of a loop, the program may have left it.
+    """
+    last = max((block.turn for block in run.blocks), default=0)
+    if run.steps is None or run.meta.found_by == "loop":
+        return range(0)
+    is_sampled = (run.steps["phase"] == Phase.SAMPLED).to_numpy()
+    count = int(np.count_nonzero(is_sampled[1:] > is_sampled[:-1])) + int(is_sampled[:1].sum())
+    rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()
+    is_over = bool(rests[int(np.flatnonzero(is_sampled)[-1]) :].any()) if count else False
+    # Earlier turns were those of other steps.
+    return range(max(1, last - count + 1), last + is_over)
 
 
 def _set_up(run: StoredRun) -> list[Stack]:
@@ -294,9 +317,9 @@ def _home(run: StoredRun) -> Place | None:
     return None if _counted(run.steps) is None else run.meta.home
 
 
-def _sampled(threads: Sequence[SampledThread], home: Place | None) -> list[list[Stack]]:
+def _sampled(inside: Iterable[list[Stack]]) -> list[list[Stack]]:
     """Stacks inside the steps, in blocks of consecutive ones."""
-    return completed(in_blocks([_inside([thread], home) for thread in threads]))
+    return completed(in_blocks([*inside]))
 
 
 def _device(
@@ -475,9 +498,9 @@ def _unknown(wall_ns: int) -> tuple[HostCategory, ...]:
     )
 
 
-def _inside(threads: Sequence[SampledThread], place: Place | None) -> list[Stack]:
+def _inside(thread: SampledThread, place: Place | None) -> list[Stack]:
     """Stacks that pass through a place; all stacks if the place is unknown."""
-    return [stack for thread in threads for stack in thread.stacks if place is None or _passes(stack, place)]
+    return [stack for stack in thread.stacks if place is None or _passes(stack, place)]
 
 
 def _unwatched(thread: SampledThread) -> SampledThread:
