@@ -116,6 +116,14 @@ def test_stacks_of_a_turn_that_steps_fill_are_all_inside(
     assert sum(ns_of(found).values()) == found.wall.ns
 
 
+@pytest.mark.parametrize(("behind_ns", "samples"), [(0, 1_300), (20, 1_300), (21, 1_000)])
+def test_a_turn_may_last_to_the_end_of_the_program(behind_ns: int, samples: int) -> None:
+    # 1,000 ns of steps, drawn from 1,000 ns on.
+    rows = [*stretch(Phase.SAMPLED, 100, 200), *stretch(Phase.ATTACHING, *(7 * [100]))]
+    found = budget(*rows, turns=[[*TURN, ROLLOUT]], begun_ns=500, wall_ns=1_500 + behind_ns)
+    assert found.samples == samples
+
+
 @pytest.mark.parametrize("folder", ["", "site-packages/"])
 def test_stacks_of_the_watcher_are_of_no_step(folder: str) -> None:
     watching = f"{WORK};StepWatcher.marked ({folder}overhead_lens/program/watcher.py:130);getrusage (libc.so.6)"

@@ -67,6 +67,8 @@ _FAULT_BLOCKS = 100
 _FEWEST_STEPS = 3
 # Stretches of bare steps that say by themselves how much the mean varies.
 _FEWEST_STRETCHES = 4
+# A turn that lasts to the end of the program has no more than this behind the last step.
+_BEHIND_STEPS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,15 +278,21 @@ def _whole_turns(run: StoredRun) -> range:
 
     Between two steps of a loop, the program may have left it.
     """
-    last = max((block.turn for block in run.blocks), default=0)
-    if run.steps is None or run.meta.found_by == "loop":
+    if run.steps is None or run.meta.found_by == "loop" or not (sampled := _stretches(run.steps, Phase.SAMPLED)):
         return range(0)
-    is_sampled = (run.steps["phase"] == Phase.SAMPLED).to_numpy()
-    count = int(np.count_nonzero(is_sampled[1:] > is_sampled[:-1])) + int(is_sampled[:1].sum())
-    rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()
-    is_over = bool(rests[int(np.flatnonzero(is_sampled)[-1]) :].any()) if count else False
+    last = max((block.turn for block in run.blocks), default=0)
+    rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()[sampled[-1] :]
+    began_ns, ended_ns = int(run.steps["begin_ns"].iloc[sampled[-1]]), int(run.steps["end_ns"].iloc[-1])
+    more_ns: float = run.meta.begun_ns + run.meta.wall_ns - ended_ns if run.meta.begun_ns else math.inf
+    is_whole = bool(rests.any()) or more_ns <= _BEHIND_STEPS * (ended_ns - began_ns)
     # Earlier turns were those of other steps.
-    return range(max(1, last - count + 1), last + is_over)
+    return range(max(1, last - len(sampled) + 1), last + is_whole)
+
+
+def _stretches(steps: pd.DataFrame, phase: Phase) -> list[int]:
+    """Where each stretch of steps of one phase begins."""
+    chosen = np.concatenate(([False], steps["phase"] == phase))
+    return np.flatnonzero(chosen[1:] & ~chosen[:-1]).tolist()
 
 
 def _set_up(run: StoredRun) -> list[Stack]:
