@@ -283,7 +283,7 @@ def _whole_turns(run: StoredRun) -> range:
     last = max((block.turn for block in run.blocks), default=0)
     rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()[sampled[-1] :]
     began_ns, ended_ns = int(run.steps["begin_ns"].iloc[sampled[-1]]), int(run.steps["end_ns"].iloc[-1])
-    more_ns: float = run.meta.begun_ns + run.meta.wall_ns - ended_ns if run.meta.begun_ns else math.inf
+    more_ns = run.meta.begun_ns + run.meta.wall_ns - ended_ns if run.meta.begun_ns else math.inf
     is_whole = bool(rests.any()) or more_ns <= _BEHIND_STEPS * (ended_ns - began_ns)
     # Earlier turns were those of other steps.
     return range(max(1, last - len(sampled) + 1), last + is_whole)
@@ -291,8 +291,8 @@ def _whole_turns(run: StoredRun) -> range:
 
 def _stretches(steps: pd.DataFrame, phase: Phase) -> list[int]:
     """Where each stretch of steps of one phase begins."""
-    chosen = np.concatenate(([False], steps["phase"] == phase))
-    return np.flatnonzero(chosen[1:] & ~chosen[:-1]).tolist()
+    chosen = (steps["phase"] == phase).to_numpy()
+    return [int(at) for at in np.flatnonzero(chosen & ~np.append(False, chosen[:-1]))]
 
 
 def _set_up(run: StoredRun) -> list[Stack]:
