@@ -12,7 +12,7 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.host import HOST_EVENTS, RUNTIME, ThreadTimeline
+from overhead_lens.traces.host import HOST_EVENTS, PYTHON, RUNTIME, ThreadTimeline
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
@@ -22,6 +22,7 @@ _KNOWN = (
     | DEVICE_CATEGORIES
     | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync", torch_names.PROFILER_RANGE}
 )
+WITH_STACKS = "recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold"
 _KERNEL = HOST_CATEGORIES.index("kernel")
 _WARM_UP = 2.0
 _FEW_STEPS = 3
@@ -57,8 +58,8 @@ def trace_issues(
 def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_floor: bool) -> tuple[str, ...]:
     """Sentences that a reader of the numbers must know."""
     notes = []
-    if trace.metadata.get("with_stack"):
-        notes.append("recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold")
+    if trace.metadata.get("with_stack") or trace.events["cat"].isin(PYTHON).any():
+        notes.append(WITH_STACKS)
     if trace.metadata.get("profile_memory"):
         notes.append(
             "recorded with memory events (profile_memory): every allocation took longer than it does unprofiled"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from overhead_lens.report.outlines.recorded.headline import headline
-from tests.drawn.timelines import analyzer_of, call, drawn, kernel
+from tests.drawn.timelines import WORKER, analyzer_of, call, drawn, kernel
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 LOADING = (
@@ -52,6 +52,8 @@ def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
     [
         (LOADING, {}, "Record with with_stack=True to see which line."),
         ((*LOADING, STACK), {}, ""),
+        # Stacks were recorded, and show no line of what loads.
+        ((*LOADING, drawn("[)", "train.py(1): f", "python_function", thread=WORKER)), {}, ""),
         (
             COMMUNICATION,
             {"distributedInfo": {"rank": 3, "world_size": 8}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from overhead_lens.report.text.blocks import capitalized
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
+from overhead_lens.traces.health import WITH_STACKS
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.units import format_bytes, format_ns
 
@@ -71,6 +72,7 @@ def _hints(analysis: TraceAnalysis) -> list[str]:
         return [f"The file is cut off: this is of its first {format_ns(analysis.window.wall_ns)}."]
     if (analysis.world_size or 1) > 1 and first is not None and first.id == "exposed_communication":
         return [f"Analyze the traces of all {analysis.world_size} ranks together to see whether one comes late."]
-    if first is not None and not first.line and first.category not in ("compute", "communication", "copy"):
+    of_host = first is not None and first.category not in ("compute", "communication", "copy")
+    if first is not None and of_host and not first.line and WITH_STACKS not in analysis.notes:
         return ["Record with with_stack=True to see which line."]
     return []
