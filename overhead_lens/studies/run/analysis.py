@@ -278,7 +278,7 @@ def _whole_turns(run: StoredRun) -> range:
 
     Between two steps of a loop, the program may have left it.
     """
-    if run.steps is None or run.meta.found_by == "loop" or not (sampled := _stretches(run.steps, Phase.SAMPLED)):
+    if run.steps is None or run.meta.found_by == "loop" or not (sampled := _beginnings(run.steps, Phase.SAMPLED)):
         return range(0)
     last = max((block.turn for block in run.blocks), default=0)
     rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()[sampled[-1] :]
@@ -289,8 +289,8 @@ def _whole_turns(run: StoredRun) -> range:
     return range(max(1, last - len(sampled) + 1), last + is_whole)
 
 
-def _stretches(steps: pd.DataFrame, phase: Phase) -> list[int]:
-    """Where each stretch of steps of one phase begins."""
+def _beginnings(steps: pd.DataFrame, phase: Phase) -> list[int]:
+    """Where consecutive steps of one phase begin, by position."""
     chosen = (steps["phase"] == phase).to_numpy()
     return [int(at) for at in np.flatnonzero(chosen & ~np.append(False, chosen[:-1]))]
 
