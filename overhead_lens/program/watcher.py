@@ -104,6 +104,8 @@ class StepWatcher:
         self._scouting = threading.Lock()
         self._scouting_since = 0
         self._chosen: Candidate | None = None
+        self._before = 0
+        self._passed: dict[tuple[str, object, int], int] = {}
         self._loops: list[Loop] = []
         self._ticks: dict[int, Callable[[], Any]] = {}
         self._begin_ns = 0
@@ -159,7 +161,8 @@ class StepWatcher:
         """A less reliable source marks: it is looked at if the chosen one, which has not warmed up, has fallen silent."""
         silent_ns = max(_SILENT_NS, _SILENT_STEPS * chosen.interval_ns)
         if chosen.kind != KINDS[0] and self._begin_ns and _clock() - self._begin_ns > silent_ns:
-            self._chosen, self._begin_ns = None, 0
+            self._give_up()
+            self._begin_ns = 0
             self._candidates.clear()
             self._scouting_since = 0
             for number in range(len(self._loops)):
@@ -201,8 +204,15 @@ class StepWatcher:
         # The outermost loop has the longest iterations.
         return max(regular, key=lambda candidate: candidate.interval_ns, default=None)
 
+    def _give_up(self) -> None:
+        """Measure the steps of the chosen source no longer; they are counted if it is chosen again."""
+        chosen, self._chosen = self._chosen, None
+        if chosen is not None:
+            self._passed[chosen.kind, chosen.key, chosen.thread] = self._before + self._area.read(Word.ROWS)
+
     def _choose(self, candidate: Candidate) -> None:
         """Measure the steps of a source from now on."""
+        self._give_up()
         self._chosen = candidate
         self._candidates.clear()
         self._area.restart()
@@ -225,8 +235,11 @@ class StepWatcher:
             self._note(home=[place.file, "", place.line, place.last_line])
         # A loop's mark begins a step, all others end one.
         thread = "" if candidate.thread == self._main else threading.current_thread().name
-        before = candidate.marks - (candidate.kind == "loop")
-        self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns, settled_ns=0)
+        passed = self._passed.get((candidate.kind, candidate.key, candidate.thread), 0)
+        self._before = passed + candidate.marks - (candidate.kind == "loop")
+        self._note(
+            found_by=candidate.kind, before=self._before, thread=thread, first_ns=candidate.first_ns, settled_ns=0
+        )
         self._mark()
 
     def _settle(self, candidate: Candidate) -> None:

@@ -224,6 +224,10 @@ def test_steps_are_not_silent_within_ten_of_their_intervals(start: Callable[...,
     for _ in range(21 + 10):
         program.tick(after_ns=S)
     assert program.found_by == "loop"
+    # All of its steps count once it is chosen again.
+    for _ in range(3):
+        program.mark("optimizer")
+    assert (program.found_by, program.notes()["before"]) == ("optimizer", 3 + 1 + 3)
 
 
 def test_another_module_takes_over_from_one_that_falls_silent(start: Callable[..., Program]) -> None:
