@@ -37,7 +37,7 @@ REMEDIES = (
     ("threads", (), ("--threads", "1")),
     ("gil", (), ("--no-beside",)),
 )
-OTHERS = (("transformer", ()), ("decode", ()), ("matmul", ()))
+OTHERS = (("transformer", ()), ("rollouts", ()), ("adjoint", ()), ("decode", ()), ("matmul", ()))
 
 # Runs programs one after the other in one process, which imports torch once; prints what each printed.
 RUNNER = """

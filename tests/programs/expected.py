@@ -89,6 +89,22 @@ PROGRAMS = (
         frame="__getitem__",
     ),
     Expected(
+        program="rollouts",
+        flaw="a game that is simulated in Python between the epochs of updates",
+        found_by=("optimizer",),
+        largest=("python",),
+        at_least={"python/user": 0.4},
+        frame="simulate",
+    ),
+    Expected(
+        program="adjoint",
+        flaw="an autograd function whose forward and backward pass are Python",
+        found_by=("optimizer",),
+        largest=("python",),
+        at_least={"python/user": 0.4},
+        frame="step_size",
+    ),
+    Expected(
         program="decode",
         flaw="batch 1: operators too small for their overhead",
         found_by=("module", "loop"),
