@@ -20,7 +20,7 @@ from overhead_lens.taxonomy.classifier import UNATTRIBUTED
 from overhead_lens.taxonomy.rules import Attribution
 
 FEWEST_AWAKE = 30
-"""Fewest stacks of an awake thread that tell what it does."""
+"""Stacks of a thread that is awake, below which its budget is not corrected for sleep."""
 
 # A device or the end of a parallel region may be waited for on a core.
 _ASLEEP = frozenset(Attribution("wait", part) for part in ("gil", "lock", "io", "data"))

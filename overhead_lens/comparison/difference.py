@@ -158,8 +158,8 @@ def difference_in_words(wall: Shift, verdict: str, margin_ns: float, reasons: Se
     """The difference of two walls as a sentence.
 
     Args:
-        reasons: The blamed categories, with what they changed by.
-        deciding: What decides where the verdict is ``inconclusive``.
+        reasons: Each blamed category with its change.
+        deciding: What would settle an ``inconclusive`` verdict.
     """
     if verdict == "same":
         return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"

@@ -1,7 +1,8 @@
 """Finds the steps of the running program and lets the instruments take turns over them.
 
 A mark is the end of a step. Every source of marks (``ol.step``, an optimizer, a loop, ...) is a candidate until one has shown
-itself regular. The others are let go when it has warmed up; until then another one takes over if it falls silent. From then on::
+itself regular. Until its steps have warmed up, another source takes over if it falls silent; then the others are let go. From
+then on::
 
     warm-up | bare | attaching | sampled | bare | traced | bare | attaching | sampled | bare ... to the end
             ^ no compilation, no longer getting faster
@@ -43,6 +44,7 @@ _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
 _SCOUTING_NS = 1_000_000_000
 _LONG_SCOUTING_NS = 3_000_000_000
+# A source is silent after this time without a mark, and after this many of its intervals.
 _SILENT_NS, _SILENT_STEPS = 3_000_000_000, 10
 # Turns of the instruments double in length, so that a short program has some of each.
 _FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000, 24_000_000_000
@@ -158,8 +160,10 @@ class StepWatcher:
             self._take_over(chosen, kind, key)
 
     def _take_over(self, chosen: Candidate, kind: str, key: object) -> None:
-        """A less reliable source marks: it is looked at if the chosen one, which has not warmed up, has fallen silent."""
-        silent_ns = max(_SILENT_NS, _SILENT_STEPS * chosen.interval_ns)
+        """Look for steps again if the chosen source, which has not warmed up, is silent; another source has just marked."""
+        silent_ns = max(  # A source is silent after this time without a mark, and after this many of its intervals.
+            _SILENT_NS, _SILENT_STEPS * chosen.interval_ns
+        )
         if chosen.kind != KINDS[0] and self._begin_ns and _clock() - self._begin_ns > silent_ns:
             self._give_up()
             self._begin_ns = 0
@@ -205,7 +209,7 @@ class StepWatcher:
         return max(regular, key=lambda candidate: candidate.interval_ns, default=None)
 
     def _give_up(self) -> None:
-        """Measure the steps of the chosen source no longer; they are counted if it is chosen again."""
+        """Stop measuring the chosen source; its steps so far count if it is chosen again."""
         chosen, self._chosen = self._chosen, None
         if chosen is not None:
             self._passed[chosen.kind, chosen.key, chosen.thread] = self._before + self._area.read(Word.ROWS)
@@ -243,7 +247,7 @@ class StepWatcher:
         self._mark()
 
     def _settle(self, candidate: Candidate) -> None:
-        """The chosen steps have warmed up: let go of all less reliable sources."""
+        """Let go of all less reliable sources: the chosen steps have warmed up."""
         self._is_settled = True
         self._note(settled_ns=_clock())
         for kind in KINDS[KINDS.index(candidate.kind) + 1 :]:

@@ -75,7 +75,7 @@ def _host(thread: ThreadPieces, computing: Bools, floor_ns: int | None, edges: I
 
 
 def _kernel_ns(thread: ThreadPieces, computing: Bools, floor_ns: int | None) -> Ints:
-    """Per piece what is kernel by estimate."""
+    """int64 ns per piece: the estimate of its kernel time."""
     kernel_ns = np.zeros(len(thread.dur_ns), dtype=np.int64)
     if floor_ns is not None:
         chosen = np.flatnonzero(np.append(computing, False)[thread.owner])

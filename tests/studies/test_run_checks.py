@@ -32,6 +32,7 @@ GIL = (
     f"{WORK};at::_ops::mm::call (libtorch_cpu.so);pybind11::gil_scoped_acquire::gil_scoped_acquire (libtorch_python.so)"
     ";pthread_cond_timedwait (libc.so.6)"
 )
+IN_OPERATOR = f"{WORK};torch::impl::dispatch::PythonKernelHolder::operator() (libtorch_python.so);mine (op.py:3)"
 PARTS = {"python": WORK, "wait": WAIT, "kernel": KERNEL, "dispatcher": DISPATCH, "parallel": PARALLEL, "gil": GIL}
 
 
@@ -142,16 +143,21 @@ def test_kernels_of_other_libraries_are_not_in_the_trace(tmp_path: Path) -> None
     assert ns_of(found) == {"python": 100, "kernel": 900}
 
 
-def test_an_operator_that_waits_for_the_lock_is_in_the_trace_and_yet_waits(tmp_path: Path) -> None:
-    stacks = main(WORK, 100), main(GIL, 700), main(KERNEL, 200)
-    for operators_ns in (900, 400):
-        folder = tmp_path / str(operators_ns)
-        folder.mkdir()
-        found = budget(folder, *stacks, trace=steps_traced(*(3 * [operators_ns])))
-        (check,) = found.cross_checks
-        assert (check.agree, check.samples is not None and check.samples.ns) == (operators_ns == 900, 900.0)
-        # Nor does the trace decide: it does not part the two.
-        assert ns_of(found) == {"python": 100, "kernel": 200, "wait": 700}
+@pytest.mark.parametrize(
+    ("below", "host"),
+    [(GIL, {"python": 100, "kernel": 200, "wait": 700}), (IN_OPERATOR, {"python": 800, "kernel": 200})],
+    ids=["waits for the lock", "is Python"],
+)
+@pytest.mark.parametrize("operators_ns", [900, 400])
+def test_an_operator_that_waits_or_is_python_is_in_the_trace(
+    tmp_path: Path, below: str, host: dict[str, int], operators_ns: int
+) -> None:
+    stacks = main(WORK, 100), main(below, 700), main(KERNEL, 200)
+    found = budget(tmp_path, *stacks, trace=steps_traced(*(3 * [operators_ns])))
+    (check,) = found.cross_checks
+    assert (check.agree, check.samples is not None and check.samples.ns) == (operators_ns == 900, 900.0)
+    # The trace does not decide: it cannot tell the two apart.
+    assert ns_of(found) == host
 
 
 def test_what_rare_steps_do_is_unknown_to_the_trace(tmp_path: Path) -> None:
@@ -171,18 +177,6 @@ def test_what_rare_steps_did_while_recorded_is_taken_off(tmp_path: Path) -> None
     (path / KINETO).write_bytes(gzip.compress(steps_traced(500, 500, 500).encode()))
     (check,) = run_budget_of(path, CLASSIFIER).cross_checks
     assert check.trace == Reading(400.0, (500.0 - 200 - 30, 500.0 + 30))
-
-
-def test_python_below_an_operator_is_in_the_trace(tmp_path: Path) -> None:
-    below = f"{WORK};torch::impl::dispatch::PythonKernelHolder::operator() (libtorch_python.so);mine (op.py:3)"
-    stacks = main(WORK, 100), main(below, 700), main(KERNEL, 200)
-    for operators_ns in (900, 400):
-        folder = tmp_path / str(operators_ns)
-        folder.mkdir()
-        found = budget(folder, *stacks, trace=steps_traced(*(3 * [operators_ns])))
-        (check,) = found.cross_checks
-        assert (check.agree, check.samples is not None and check.samples.ns) == (operators_ns == 900, 900.0)
-        assert ns_of(found) == {"python": 800, "kernel": 200}
 
 
 def test_an_autograd_function_is_python(tmp_path: Path) -> None:

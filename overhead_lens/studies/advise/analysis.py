@@ -104,7 +104,7 @@ class Advice(Result):
         base: The budget of the call as it is.
         verdict: ``overhead``, ``work`` (kernels dominate) or ``mixed``.
         overhead_share: Share of the call that is neither the work of kernels nor waiting.
-        remedies: Those that help first, by saving; then the other measured ones; then those that were not.
+        remedies: In the order of ``ranked``.
         together: None where nothing helps.
     """
 
@@ -251,7 +251,7 @@ def _safety(trial: Trial, safety: str) -> str:
 
 
 def ranked(tried: Sequence[TriedRemedy]) -> list[TriedRemedy]:
-    """Those that help first, by saving; then the other measured ones; then those that were not."""
+    """Remedies that help, the largest saving first; then the other measured remedies; then those that were not measured."""
 
     def place(each: TriedRemedy) -> tuple[int, float, str]:
         if each.wall is None:

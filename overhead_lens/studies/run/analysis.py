@@ -67,8 +67,8 @@ _FAULT_BLOCKS = 100
 _FEWEST_STEPS = 3
 # Stretches of bare steps that say by themselves how much the mean varies.
 _FEWEST_STRETCHES = 4
-# A turn that lasts to the end of the program has no more than this behind the last step.
-_BEHIND_STEPS = 0.02
+# A turn that lasts to the end of the program may spend this share of its time after the last step.
+_AFTER_STEPS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,18 +274,18 @@ def _of_steps(run: StoredRun) -> list[tuple[SampledThread, list[Stack]]]:
 
 
 def _whole_turns(run: StoredRun) -> range:
-    """The sampler's turns in which a step followed upon the other to the end, so that all their stacks lie inside steps.
+    """The sampler's turns that steps fill without a gap, so that all their stacks lie inside steps.
 
-    Between two steps of a loop, the program may have left it.
+    None if the steps are a loop's iterations, since the program may have left the loop between two of them.
     """
     if run.steps is None or run.meta.found_by == "loop" or not (sampled := _beginnings(run.steps, Phase.SAMPLED)):
         return range(0)
     last = max((block.turn for block in run.blocks), default=0)
     rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()[sampled[-1] :]
     began_ns, ended_ns = int(run.steps["begin_ns"].iloc[sampled[-1]]), int(run.steps["end_ns"].iloc[-1])
-    more_ns = run.meta.begun_ns + run.meta.wall_ns - ended_ns if run.meta.begun_ns else math.inf
-    is_whole = bool(rests.any()) or more_ns <= _BEHIND_STEPS * (ended_ns - began_ns)
-    # Earlier turns were those of other steps.
+    after_ns = run.meta.begun_ns + run.meta.wall_ns - ended_ns if run.meta.begun_ns else math.inf
+    is_whole = bool(rests.any()) or after_ns <= _AFTER_STEPS * (ended_ns - began_ns)
+    # Earlier turns belong to the steps of another source.
     return range(max(1, last - len(sampled) + 1), last + is_whole)
 
 

@@ -1,10 +1,13 @@
 """Compares what stacks say of a step with the trace of some steps (pure).
 
-Taking stacks stops all threads of the program, recording a trace stops none. But a recorded step takes longer than a bare one,
-and nobody knows how much of that lies inside of operators: their time is somewhere between what the trace shows and that less
-all of it. Nor does the trace know what the mean step does beyond those that were recorded, such as the rollout before every
-hundredth step. Where the stacks are outside of this range they are moved to its nearest end: stacks then only divide the time
-inside and outside of operators; unless a trace does not part the two: operators wait or run Python, other libraries have kernels.
+Taking stacks stops all threads of the program; recording a trace stops none. But a recorded step takes longer than a bare one,
+and how much of that time lies inside operators is unknown, so the trace gives a range: from the time that it shows down to that
+time less the whole slow-down. The range also covers the difference between the mean step and the recorded steps, because rare
+long steps, such as those with a rollout, may not have been recorded.
+
+If the stacks are outside this range, they are moved to its nearest end: they then divide only the time inside, and the time
+outside, of operators. They stay where the trace cannot tell the two apart: if operators wait or run Python, or if other libraries
+run kernels.
 """
 
 from __future__ import annotations
@@ -102,7 +105,7 @@ def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Clas
     traced = trace_budget(events, Traced(None, recorded.steps, span_ns, span_ns), classifier, None)
     shown_ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if in_operators(attribution))
     spread_ns = max(sum(traced.spread_ns.get(category, 0.0) for category in _CATEGORIES), _LEAST_SHARE * wall_ns)
-    # The mean step less a recorded one: longer by steps that are rare, or shorter, and nobody knows by what.
+    # The mean step less a recorded one: what takes this time, or took it in the recorded steps, is unknown.
     beyond_ns = wall_ns - (recorded.mean_ns - recorded.slower_ns)
     low, high = shown_ns - recorded.slower_ns + min(0.0, beyond_ns), shown_ns + max(0.0, beyond_ns)
     ns, low, high = np.clip([(low + high) / 2, low - spread_ns, high + spread_ns], 0.0, wall_ns).tolist()
