@@ -21,6 +21,7 @@ TREE = "torch::dynamo::(anonymous namespace)::RootGuardManager::check_nopybind_t
 GOMP = "0x7 (libgomp.so.1)"
 MALLOC = "malloc (libc.so.6)"
 UNRESOLVED = "0x7f01 (libc.so.6)"
+REPLAYING = "cudagraphify.<locals>.run (torch/_inductor/compile_fx.py:1875)"
 GENERATED = "kernel (cmvoqdq57mc3kthe65v5rx45m2vqzirfanvvgbpf5kffjpr3aqza.main.cpp:40)"
 NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
 
@@ -141,6 +142,11 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
             "kernel",
         ),
         (("transform (torch/_dynamo/convert_frame.py:7)", "anything (torch/fx/graph.py:1)"), "compile"),
+        ((REPLAYING, "CUDAGraphNode.run (torch/_inductor/cudagraph_trees.py:7)"), "python/compiled_runtime"),
+        ((REPLAYING, "Config.__getattr__ (torch/utils/_config_module.py:7)"), "python/framework"),
+        ((REPLAYING, "cudaGraphLaunch (libcudart.so.13)"), "launch"),
+        (("cudagraphify (torch/_inductor/compile_fx.py:7)", "anything (torch/fx/graph.py:1)"), "compile"),
+        ((USER, "0x7f02 (libcudnn_graph.so.9)", "nvrtcCompileProgram (libnvrtc.so.13)", MALLOC), "compile"),
         ((USER, f"DOUBLE_sqrt {NUMPY}"), "kernel"),
         ((USER, f"ufunc_generic_fastcall {NUMPY}"), "dispatcher/op_setup"),
         (

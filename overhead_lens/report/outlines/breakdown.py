@@ -100,7 +100,9 @@ def sentence(breakdown: Breakdown) -> str:
     if second.share >= 0.1:
         said += f"; then {second.category} with {second.share:.0%}"
     floor = breakdown.wall.floor_ns
-    if floor > 0:
+    if 0 < floor < 1:
+        said += ". The work itself needs less than 1 ns"
+    elif floor > 0:
         ratio = breakdown.wall.ns / floor
         times = f"{ratio:,.{0 if ratio >= 9.95 else 1}f}x"
         said += f". The work itself needs at least {format_ns(floor)}{_bound(breakdown)}: the call takes {times} that"
