@@ -50,7 +50,7 @@ _SILENT_NS, _SILENT_STEPS = 3_000_000_000, 10
 _FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000, 24_000_000_000
 _BARE_SHARE, _BARE_STEPS = 0.25, 3
 # In turns. What recorded a device stays in the process and slows each launch: nothing is measured afterwards.
-_TRACED_AFTER, _DEVICES_TRACED_AFTER = 2, 4
+_TRACED_AFTER, _DEVICES_TRACED_AFTER = 2, 3
 _REGIONS_NS = 1_000_000_000
 # Recorded entries of a region: enough for a mean.
 _MOST_ENTRIES = 50
@@ -315,7 +315,10 @@ class StepWatcher:
         self._phase = Phase.WARM_UP
         yield from self._warm_up()
         self._settle(chosen)
-        traced_after = _DEVICES_TRACED_AFTER if self._trace.would_see_device() else _TRACED_AFTER
+        traced_after = _TRACED_AFTER
+        if self._trace.would_see_device():
+            traced_after = _DEVICES_TRACED_AFTER
+            self._note(untraced="the program ended before its devices were recorded, after 5 to 10 s of steps")
         sampled_ns, length_ns, turn = 0, _FIRST_SAMPLED_NS, 0
         while sampled_ns < _SAMPLED_NS and not self._area.read(Word.REFUSED):
             yield from self._sampled(length_ns)
@@ -416,7 +419,7 @@ class StepWatcher:
             trace.end()
             if trace.sees_device:
                 self._note(traced_regions=dict(self._traced_regions))
-        self._note(traced=trace.steps)
+        self._note(traced=trace.steps, untraced="")
 
     # ------------------------------------------------------------------ regions
 

@@ -552,13 +552,25 @@ def test_nothing_is_measured_after_devices_were_recorded(
     program = start()
     program.chosen("optimizer")
     run_on(program, 2_000, answering(program))
-    sampled_ms = (400, 800, 1600, 3200)
+    sampled_ms = (400, 800, 1600)
     turns = [(Phase.SAMPLED, ms // 10) for ms in sampled_ms]
     *found, traced, rest = program.phases()
     assert [each for each in found if each[0] == Phase.SAMPLED] == turns
     assert [count for phase, count in found if phase == Phase.BARE] == [ms // 40 for ms in sampled_ms]
     assert (traced, rest[0]) == ((Phase.TRACED, 3), Phase.AFTERWARDS)
     assert program.area.read(Word.ENOUGH) == 1
+    assert program.notes()["untraced"] == ""
+
+
+def test_a_program_that_ends_before_its_devices_were_recorded_says_so(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DrawnTrace, "sees_device", True)
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 200, answering(program))
+    assert Phase.TRACED not in dict(program.phases())
+    assert program.notes()["untraced"].startswith("the program ended before its devices were recorded")
 
 
 def test_long_steps_have_three_bare_ones_a_turn(start: Callable[..., Program]) -> None:

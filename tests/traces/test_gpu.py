@@ -85,6 +85,21 @@ def test_a_call_closes_on_both_sides() -> None:
     assert found.category("kernel").ns == 0
 
 
+def test_a_run_divides_its_backward_passes_as_the_traced_steps_do() -> None:
+    found = run_budget_of(REFERENCE / "gpu-run", CLASSIFIER)
+    # Autograd's thread runs for all of the time that the steps wait for it, and stacks do not show at what.
+    assert [said for said in found.warnings if "100% of the time" in said and "as the traced steps show" in said]
+    assert found.category("wait").share < 0.01
+    events = events_of(REFERENCE / "gpu-run" / "kineto.json.gz")
+    (number,) = {event["tid"] for event in events if event["name"].startswith("autograd::engine")}
+    own = [event for event in events if event.get("tid") == number and event["cat"] in ("cpu_op", "cuda_runtime")]
+    covered_ns = union_ns([(ns(event["ts"]), ns(event["ts"]) + ns(event["dur"])) for event in own])
+    launch_ns = sum(ns(event["dur"]) for event in own if event["name"].startswith("cudaLaunch"))
+    running = dict(json.loads((REFERENCE / "gpu-run" / "meta.json").read_text())["running"])
+    # The rest of the launches are those of the thread with the steps.
+    assert found.category("launch").share > running[number] * launch_ns / covered_ns * 0.8
+
+
 def test_a_run_waits_no_longer_than_the_cpu_clock_of_its_thread_leaves() -> None:
     found = run_budget_of(REFERENCE / "gpu-run", CLASSIFIER)
     steps = pd.read_parquet(REFERENCE / "gpu-run" / "steps.parquet")

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.asleep import Slept, bounded, slept
+from overhead_lens.budget.backward import BackwardWork, backward_work, waiting_share, with_backward
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.page_faults import page_fault_time
@@ -216,9 +217,12 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         step = _covering(step, run.steps)
     recorded = read_steps(run.path, run.steps)
     traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
-    host, checks, asleep = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), fitted)
-    regions = _regions(run, [*(thread for thread, _ in of_steps), *others], fitted)
-    device = None if counted is None else _device(run, recorded, step, regions, classifier)
+    device = None if counted is None else _device(run, recorded, step, classifier)
+    backward = _backward(run, others, device, fitted)
+    host, checks, asleep, worked_share = _host(
+        step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted
+    )
+    regions = _regions(run, [*(thread for thread, _ in of_steps), *others], backward, worked_share, fitted)
     samples, taken = (
         sum(stack.count for block in blocks for stack in block),
         sum(thread.samples for thread, _ in of_steps),
@@ -239,6 +243,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *meta.warnings,
             *warnings.of_stacks(run, samples, taken, has_steps=counted is not None),
             *warnings.of_steps(counted, ratio, step),
+            *warnings.of_backward(backward, worked_share),
             *warnings.of_devices(device, step),
             *placement_warnings(meta.unplaced, host),
             *sleep_warnings([("the steps", asleep), *((thread.called, thread.slept) for thread in threads)]),
@@ -334,15 +339,24 @@ def _device(
     run: StoredRun,
     recorded: RecordedSteps | None,
     wall: StepWall,
-    regions: Sequence[RegionBudget],
     classifier: Classifier,
 ) -> RunDevice | None:
     """The devices in the recorded steps, and in the regions that these entered."""
     if recorded is None or run.steps is None:
         return None
     entered = run.meta.traced_regions
-    bare = [BareRegion(region.name, region.wall.ns, entered.get(region.name, [])) for region in regions]
+    regions = sorted(run.meta.regions, key=_costliest)
+    bare = [BareRegion(each.name, step_wall(_entered(each)).ns, entered.get(each.name, [])) for each in regions]
     return run_device(recorded.trace, run.steps, wall.ns, bare, classifier)
+
+
+def _backward(
+    run: StoredRun, others: Sequence[SampledThread], device: RunDevice | None, classifier: Classifier
+) -> BackwardWork | None:
+    """The work of autograd's threads in the steps."""
+    threads = () if device is None else device.analysis.threads
+    recorded = {int(thread.tid): thread.host for thread in threads if thread.tid.isdigit()}
+    return backward_work(others, run.meta.pid, classifier, dict(run.meta.running), recorded)
 
 
 def _step_ratio(steps: pd.DataFrame | None) -> float | None:
@@ -423,14 +437,18 @@ def _host(
     counted: pd.DataFrame | None,
     traced: Reading | None,
     off_cores: float | None,
+    backward: BackwardWork | None,
     classifier: Classifier,
-) -> tuple[tuple[HostCategory, ...], tuple[CrossCheck, ...], Slept | None]:
-    """Every category's time, compilations, which are rare and long, by the clock if the compiler reports them; and the sleep."""
+) -> tuple[tuple[HostCategory, ...], tuple[CrossCheck, ...], Slept | None, float]:
+    """Every category's time, compilations, which are rare and long, by the clock if the compiler reports them; the sleep.
+
+    At last the share of the wait for backward passes in which autograd's threads work.
+    """
     told = counted is not None and counted["compile_ns"].any()
     if told:
         blocks = [[stack for stack in block if not _compiles(stack, classifier)] for block in blocks]
     if not any(blocks):
-        return _unknown(wall.ns), (), None
+        return _unknown(wall.ns), (), None, 0.0
     by_stacks = shares_of_blocks(blocks, classifier)
     asleep = None if off_cores is None else slept(by_stacks, off_cores)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
@@ -443,15 +461,20 @@ def _host(
         checks = (check,)
         if not check.agree and not hides_from_trace(blocks, classifier):
             shares = reweighted(shares, in_operators, nearest(sampled, traced) / wall.ns)
+    worked_share = 0.0
+    if backward is not None and (waiting := waiting_share(shares)):
+        worked_share = min(1.0, backward.busy_share / waiting)
+        shares = with_backward(shares, backward.shares, worked_share)
     if counted is None or not told:
-        return _divided(wall.ns, estimate, shares, counted), checks, asleep
+        return _divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share
     compiling = _estimate(counted, "compile_ns")
     rest = _estimate(counted.assign(ns=counted["ns"] - counted["compile_ns"]), "ns")
     compile_ns = min(round(compiling.value), wall.ns)
     host = _divided(wall.ns - compile_ns, rest, shares, counted)
     compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
     with_compiled = (compiled if category.category == _COMPILE else category for category in host)
-    return tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled), checks, asleep
+    host = tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled)
+    return host, checks, asleep, worked_share
 
 
 def _in_operators(shares: Shares) -> float:
@@ -544,17 +567,30 @@ def _steps(run: StoredRun, counted: pd.DataFrame | None) -> Steps:
     return Steps(run.meta.found_by, run.meta.where, count, warm_up, measured, run.meta.thread_name)
 
 
-def _regions(run: StoredRun, threads: Sequence[SampledThread], classifier: Classifier) -> tuple[RegionBudget, ...]:
+def _regions(
+    run: StoredRun,
+    threads: Sequence[SampledThread],
+    backward: BackwardWork | None,
+    worked_share: float,
+    classifier: Classifier,
+) -> tuple[RegionBudget, ...]:
     budgets = []
     stacks = [stack for thread in threads for stack in thread.stacks]
-    for region in run.meta.regions:
+    for region in sorted(run.meta.regions, key=_costliest):
         mean = _entered(region)
         wall = step_wall(mean)
         inside = [stack for stack in stacks if any(_passes(stack, place) for place in region.places)]
         shares = shares_of_stacks([inside], classifier) if inside else None
+        if shares is not None and backward is not None:
+            shares = with_backward(shares, backward.shares, worked_share)
         host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean.replicates[:, None])
         budgets.append(RegionBudget(region.name, region.count, wall, host))
-    return tuple(sorted(budgets, key=lambda budget: -budget.count * budget.wall.ns))
+    return tuple(budgets)
+
+
+def _costliest(region: StoredRegion) -> float:
+    """The order of regions."""
+    return -region.count * step_wall(_entered(region)).ns
 
 
 def _entered(region: StoredRegion) -> Estimate:

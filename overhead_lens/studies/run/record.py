@@ -175,7 +175,7 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
         )
     if area.is_full:
         warnings.append("only the first million steps were kept")
-    if "untraced" in notes:
+    if notes.get("untraced"):
         warnings.append(f"no steps were traced: {notes['untraced']}")
     if "defect" in notes:
         warnings.append(f"watching ended early because of an internal error: {notes['defect']}")
