@@ -12,7 +12,7 @@ So much of the caller's wait is divided as autograd's threads work. The rest, su
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -146,6 +146,22 @@ def with_backward(shares: Shares, work: Shares | None, worked_share: float) -> S
         replicates=_divided(shares.replicates, of_wait, work.replicates),
         per_process=_divided(shares.per_process, of_wait, mean),
     )
+
+
+def backward_warning(work: Shares | None, worked_share: float) -> Iterator[str]:
+    """How the wait for backward passes was divided.
+
+    Args:
+        worked_share: Share of that wait in which autograd's threads work; nothing is said of none.
+    """
+    if not worked_share:
+        return
+    works = f"autograd's thread works for {worked_share:.0%} of the time that the other waits for backward passes"
+    if work is None:
+        yield f"{works}: too few stacks show at what, so that this time is wait/lock"
+    else:
+        shown = "its stacks show" if work.evidence == "samples" else "the trace shows"
+        yield f"{works}: this time is divided as {shown}"
 
 
 def _divided(rows: Floats, of_wait: float, among: Floats) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from overhead_lens.budget.backward import backward_warning, waiting_share, with_backward
 from overhead_lens.budget.cross_checks import cross_checks
 from overhead_lens.budget.device import device_share
 from overhead_lens.budget.evidence import Evidence
@@ -86,6 +87,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     traced = _traced(evidence, classifier)
     verdicts = [classifier.classify(stack) for stack in evidence.stacks]
     shares = _shares(evidence, traced, wall, classifier)
+    shares, backward_warnings = _with_backward(shares, traced, wall.value)
     faults = page_fault_time(clock, wall, shares, evidence.page_faults)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -106,7 +108,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         closure=_closure(host, call.ns, traced),
         cross_checks=cross_checks(host, backend_match_ns(guards), traced, evidence.ablation),
         guards=guards,
-        warnings=(*warnings, *device_warnings, *instruction_warnings),
+        warnings=(*warnings, *backward_warnings, *device_warnings, *instruction_warnings),
         environment=meta.environment,
         capture=evidence.name,
         device=device,
@@ -166,6 +168,16 @@ def _shares(evidence: Evidence, traced: TraceBudget | None, wall: Estimate, clas
     if traced is not None:
         return shares_of_time(traced.attributions, traced.frames, _trace_spread(traced, wall.value))
     raise MeasurementError(f"{evidence.name} has neither samples nor a trace: its time cannot be divided")
+
+
+def _with_backward(shares: Shares, traced: TraceBudget | None, wall_ns: float) -> tuple[Shares, tuple[str, ...]]:
+    """The shares with the wait for backward passes on other threads divided as the trace shows these threads; and what to say."""
+    waiting = waiting_share(shares)
+    if traced is None or not traced.backward or not waiting:
+        return shares, ()
+    work = shares_of_time(traced.backward, traced.backward_frames, _trace_spread(traced, wall_ns))
+    worked_share = min(1.0, work.weight / wall_ns / waiting)
+    return with_backward(shares, work, worked_share), tuple(backward_warning(work, worked_share))
 
 
 def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:

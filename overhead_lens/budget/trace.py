@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -52,6 +52,8 @@ class TraceBudget:
         recording_ns: Cost of recording, by calibration.
         spread_ns: Uncertainty per category: of the profiler's cost inside the events' spans, and of the mean over calls (95 %).
         operator_calls: Calls of operators per measured call.
+        backward: The part of ``attributions`` on autograd's threads, for which the loop's thread waited.
+        backward_frames: The part of ``frames`` there.
     """
 
     attributions: Mapping[Attribution, float]
@@ -62,17 +64,19 @@ class TraceBudget:
     spread_ns: Mapping[str, float]
     operator_names: frozenset[str]
     operator_calls: float
+    backward: Mapping[Attribution, float] = field(default_factory=dict)
+    backward_frames: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, costs: Costs | None) -> TraceBudget:
-    """Budget of the loop's thread.
+    """Budget of the loop's thread, and of autograd's threads while it waits for them.
 
     Args:
         events: Event frame of the plain trace; its ``measured_loop`` annotation is the loop, or everything where it has none.
         timing: Wall times and page faults of the loop, traced and bare.
         costs: Calibrated cost per class of event; without it every event costs an equal share of the profiler's slowdown.
     """
-    host, window = loop_events(events)
+    host, window = loop_events(events, with_backward=True)
     calls = max(1, timing.calls)
     faults_ns = (timing.traced_faults - timing.bare_faults) * timing.fault_ns
     if not costs:
@@ -101,9 +105,12 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
     attributions: defaultdict[Attribution, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    backward: defaultdict[Attribution, float] = defaultdict(float)
+    backward_frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around
     spread: defaultdict[str, float] = defaultdict(float)
     by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
+    apart = host["is_backward"].tolist()
     for index, (name, attribution, ns, cost) in enumerate(
         zip(host["name"], attributed, own.tolist(), event_costs, strict=True)
     ):
@@ -111,6 +118,9 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         for part, part_ns in _split(attribution, ns, timing.operator_floor_ns):
             attributions[part] += part_ns
             frames[part.category][name] += part_ns
+            if apart[index]:
+                backward[part] += part_ns / calls
+                backward_frames[part.category][name] += part_ns / calls
             # The trace does not say where a call begins: every call gets as many events.
             by_call[part.category][index * calls // len(host)] += part_ns
     operators = host["name"].str.startswith(torch_names.OPERATOR_PREFIX)
@@ -123,6 +133,8 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         {category: math.hypot(spread[category], _half_width_ns(call_ns)) for category, call_ns in by_call.items()},
         frozenset(host.loc[operators, "name"]),
         int(operators.sum()) / calls,
+        backward,
+        backward_frames,
     )
 
 
@@ -176,16 +188,25 @@ def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs
     return more
 
 
-def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
-    """Host events of the measured loop's thread, and the loop's window (start, end) in ns."""
+def loop_events(events: pd.DataFrame, *, with_backward: bool = False) -> tuple[pd.DataFrame, tuple[int, int]]:
+    """Host events of the measured loop's thread, and the loop's window (start, end) in ns.
+
+    Args:
+        with_backward: Also those of autograd's threads, marked in the column ``is_backward``: they work while the loop's waits.
+    """
     host = events[~events["cat"].isin(DEVICE_CATEGORIES) & (events["cat"] != "Trace")]
+    host = host.assign(is_backward=False)
     loop = host[host["name"] == LOOP_EVENT]
     if loop.empty:
         window = (int(host["start_ns"].min()), int((host["start_ns"] + host["dur_ns"]).max())) if len(host) else (0, 0)
         return host.sort_values("start_ns", kind="stable").reset_index(drop=True), window
     first = loop.iloc[0]
     window = (int(first["start_ns"]), int(first["start_ns"] + first["dur_ns"]))
-    inside = host["start_ns"].between(*window) & (host["tid"] == first["tid"]) & (host["name"] != LOOP_EVENT)
+    own = host["tid"] == first["tid"]
+    if with_backward:
+        in_engine = host["name"].str.startswith(torch_names.ENGINE_PREFIX)
+        host["is_backward"] = host["tid"].isin(host.loc[in_engine & ~own, "tid"].unique()) & ~own
+    inside = host["start_ns"].between(*window) & (own | host["is_backward"]) & (host["name"] != LOOP_EVENT)
     # Of two events that start together, the longer one is the outer.
     order = ["start_ns", "dur_ns"]
     return host[inside].sort_values(order, ascending=[True, False], kind="stable").reset_index(drop=True), window
@@ -193,7 +214,7 @@ def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
 
 def category_lane(events: pd.DataFrame, classifier: Classifier) -> pd.DataFrame:
     """The category of every instant of the loop's window as traced: ``start_ns``, ``dur_ns``, ``category``."""
-    host, window = loop_events(events)
+    host, window = loop_events(events, with_backward=True)
     segments = sweep(host["start_ns"].to_numpy(), host["dur_ns"].to_numpy(), window)
     names = [classifier.classify_event(*event).category for event in zip(host["name"], host["cat"], strict=True)]
     categories = [names[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]

@@ -271,6 +271,43 @@ def test_without_samples_the_trace_decides_and_says_so() -> None:
     assert "no samples (no permission): shares come from the corrected trace" in found.breakdown.warnings
 
 
+BACKWARD = pd.concat(
+    [
+        events(
+            ("measured_loop", "user_annotation", 0, 200),
+            ("aten::empty", "cpu_op", 10, 40),
+            ("aten::empty", "cpu_op", 110, 40),
+        ),
+        events(
+            ("autograd::engine::evaluate_function: AddBackward0", "cpu_op", 55, 40),
+            ("cudaLaunchKernel", "cuda_runtime", 60, 30),
+            ("autograd::engine::evaluate_function: AddBackward0", "cpu_op", 155, 40),
+            ("cudaLaunchKernel", "cuda_runtime", 160, 30),
+        ).assign(tid=2),
+        # Of a thread that nobody waits for.
+        events(("aten::mul", "cpu_op", 0, 190)).assign(tid=3),
+    ],
+    ignore_index=True,
+)
+WAITS = (
+    "torch::autograd::Engine::execute (libtorch_cpu.so)",
+    "torch::autograd::Engine::thread_main (libtorch_cpu.so)",
+    "pthread_cond_wait (libc.so.6)",
+)
+
+
+def test_a_backward_pass_on_another_thread_counts_where_the_trace_shows_it() -> None:
+    by_trace = budget([], clock(100), BACKWARD, samples={"reason": "no permission"})
+    assert ns(by_trace) == {"python": 20, "dispatcher": 10, "allocation": 40, "launch": 30}
+    # Of 100 ns it waits 50, and for 40 of them by the trace autograd's thread works: 1 part engine, 3 parts launch.
+    found = budget([stack(USER, count=50), stack(USER, *WAITS, count=50)], clock(100), BACKWARD)
+    assert ns(found) == {"python": 50, "dispatcher": 10, "launch": 30, "wait": 10}
+    (said,) = [line for line in found.breakdown.warnings if "autograd's thread works" in line]
+    assert said.startswith("autograd's thread works for 80% of the time that the other waits for backward passes")
+    alone = budget([stack(USER, count=50), stack(USER, *WAITS, count=50)], clock(100), TRACE)
+    assert ns(alone) == {"python": 50, "wait": 50}
+
+
 def test_the_profilers_cost_is_taken_out() -> None:
     timing = {"calls": 2, "traced_wall_ns": 200, "bare_wall_ns": 160, "operator_floor_ns": 1_000}
     found = budget([], clock(80), TRACE, trace=timing)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.asleep import Slept, bounded, slept
-from overhead_lens.budget.backward import BackwardWork, backward_work, waiting_share, with_backward
+from overhead_lens.budget.backward import BackwardWork, backward_warning, backward_work, waiting_share, with_backward
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.page_faults import page_fault_time
@@ -243,7 +243,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *meta.warnings,
             *warnings.of_stacks(run, samples, taken, has_steps=counted is not None),
             *warnings.of_steps(counted, ratio, step),
-            *warnings.of_backward(backward, worked_share),
+            *backward_warning(None if backward is None else backward.shares, worked_share),
             *warnings.of_devices(device, step),
             *placement_warnings(meta.unplaced, host),
             *sleep_warnings([("the steps", asleep), *((thread.called, thread.slept) for thread in threads)]),

@@ -92,7 +92,9 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
     begin = int(windows["start_ns"].min())
     end = int((windows["start_ns"] + windows["dur_ns"]).max())
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
-    rest = pd.concat([loop, events.drop(windows.index)], ignore_index=True)
+    # Stacks are compared that are those of this thread.
+    own = events[events["tid"] == windows["tid"].iloc[0]]
+    rest = pd.concat([loop, own.drop(windows.index, errors="ignore")], ignore_index=True)
     return RecordedSteps(trace, rest, calls, float(traced.mean()), slower_ns)
 
 

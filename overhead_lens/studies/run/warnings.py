@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from overhead_lens.budget.backward import BackwardWork
 from overhead_lens.stats.estimate import T_OVER_BLOCKS, Measured
 from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.stored import StoredRun
@@ -63,22 +62,6 @@ def of_devices(device: RunDevice | None, wall: Measured) -> Iterator[str]:
             f"a device is busy for {format_ns(device.busiest_ns)} per step under the profiler, longer than the bare step: taken"
             " as all of it"
         )
-
-
-def of_backward(work: BackwardWork | None, worked_share: float) -> Iterator[str]:
-    """How the wait for backward passes on autograd's threads is divided.
-
-    Args:
-        worked_share: Share of that wait in which these threads work.
-    """
-    if work is None or not worked_share:
-        return
-    works = f"autograd's thread works for {worked_share:.0%} of the time that the steps wait for backward passes"
-    if work.shares is None:
-        yield f"{works}: too few stacks show at what, so that this time is wait/lock"
-    else:
-        shown = "its stacks show" if work.shares.evidence == "samples" else "the traced steps show"
-        yield f"{works}: this time is divided as {shown}"
 
 
 def of_stacks(run: StoredRun, samples: int, taken: int, *, has_steps: bool) -> Iterator[str]:
