@@ -243,6 +243,21 @@ def test_code_that_calls_its_kernels_elsewhere_is_refused() -> None:
         generated.kernel_calls([GraphCall(make(wrapped), (X,))])
 
 
+def test_inputs_are_aligned_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a device, Inductor copies misaligned inputs before the generated code; here its wrapper is put around code for the CPU."""
+    from torch._inductor import utils
+
+    aligned: list[tuple[Any, ...]] = []
+    calls, output = graphs(lambda x, w: (x @ w).relu(), X, W)
+    wrapped = [GraphCall(utils.align_inputs_from_check_idxs(call.call, [0], set()), call.args) for call in calls]
+    monkeypatch.setattr(utils, "copy_misaligned_inputs", lambda *given: aligned.append(given[1:]) or ([], []))
+    (hoisted,) = generated.hoisted(wrapped)
+    assert torch.equal(hoisted.call(list(hoisted.args))[0], output)
+    kernels = generated.kernel_calls(wrapped)
+    assert aligned == 2 * [([0], set())]
+    assert [kernel.name for kernel in kernels] == [kernel.name for kernel in generated.kernel_calls(calls)]
+
+
 def no_allocation(args: list[Any]) -> Any:
     (kept,) = args
     kept.add_(1)

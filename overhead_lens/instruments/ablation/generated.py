@@ -13,6 +13,7 @@ import gc
 import inspect
 import itertools
 import textwrap
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ _NO_KERNELS = (
     "reinterpret_tensor",
     "torch.cuda.",
 )
+# The generated code in torch/_inductor/utils.py (align_inputs_from_check_idxs).
+_MODEL = "model"
 _PARTITIONS = "self.partitions["
 
 
@@ -225,10 +228,11 @@ def _rebuilt(graph: GraphCall, change: _Hoister | _Recorder, **names: Any) -> tu
     """The module's ``call`` with its statements changed, and the number of hoisted allocations."""
     function: Any = getattr(graph.call, "__func__", graph.call)
     owner = getattr(graph.call, "__self__", None)
+    if (wrapped := _aligned(function)) is not None:
+        inner, hoisted_count = _rebuilt(GraphCall(wrapped, graph.args), change, **names)
+        return GraphCall(_around(function, inner.call), graph.args), hoisted_count
     if getattr(function, "__closure__", None):
-        raise MeasurementError(
-            f"the generated code is wrapped by {function.__qualname__} (CUDA graphs, alignment of inputs)"
-        )
+        raise MeasurementError(f"the generated code is wrapped by {function.__qualname__} (CUDA graphs)")
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError) as error:
@@ -242,6 +246,21 @@ def _rebuilt(graph: GraphCall, change: _Hoister | _Recorder, **names: Any) -> tu
     exec(compile(changed, "<generated code, changed>", "exec"), namespace)
     made = namespace[function.__name__]
     return GraphCall(made if owner is None else made.__get__(owner), graph.args), len(change.hoisted)
+
+
+def _aligned(function: Any) -> Callable[[list[Any]], Any] | None:
+    """What a function calls after it has copied misaligned inputs, as on a device; None for any other function."""
+    if not getattr(function, "__qualname__", "").startswith("align_inputs_from_check_idxs."):
+        return None
+    made: Callable[[list[Any]], Any] = function.__closure__[function.__code__.co_freevars.index(_MODEL)].cell_contents
+    return made
+
+
+def _around(function: Any, model: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """The function, calling another model."""
+    cells = zip(function.__code__.co_freevars, function.__closure__, strict=True)
+    closure = tuple(types.CellType(model) if name == _MODEL else cell for name, cell in cells)
+    return types.FunctionType(function.__code__, function.__globals__, function.__name__, closure=closure)
 
 
 def _evaluated(allocation: ast.expr, namespace: dict[str, Any]) -> Any:
