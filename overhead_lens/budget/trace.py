@@ -17,10 +17,12 @@ import pandas as pd
 from overhead_lens.correction.apply import corrected_self_ns
 from overhead_lens.correction.event_cost import (
     COMPILED_REGION,
+    DEVICE_CALL,
     OF_OPERATORS,
     OPERATOR_NESTED,
     OPERATOR_OUTER,
     Costs,
+    equal_cost,
     event_class,
     uniform_costs,
 )
@@ -74,13 +76,14 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     Args:
         events: Event frame of the plain trace; its ``measured_loop`` annotation is the loop, or everything where it has none.
         timing: Wall times and page faults of the loop, traced and bare.
-        costs: Calibrated cost per class of event; without it every event costs an equal share of the profiler's slowdown.
+        costs: Calibrated cost per class of event; without it every event costs an equal share of the profiler's slowdown. Calls
+            of a device's runtime are not calibrated: they share the slowdown that the other events do not explain.
     """
     host, window = loop_events(events, with_backward=True)
     calls = max(1, timing.calls)
     faults_ns = (timing.traced_faults - timing.bare_faults) * timing.fault_ns
+    taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns
     if not costs:
-        taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns
         costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, parent = sweep(start, dur, window), Nesting(start, dur).parent
@@ -99,9 +102,13 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     period_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
     costs = {name: cost.at_distance(stack_distance).at_interval(period_ns) for name, cost in costs.items()}
     event_costs = [costs.get(name, costs[OPERATOR_NESTED]) for name in classes]
+    further = _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
+    if device_calls := classes.count(DEVICE_CALL):
+        others_ns = sum(cost.total_ns for name, cost in zip(classes, event_costs, strict=True) if name != DEVICE_CALL)
+        of_call = equal_cost(max(0.0, taken_ns - others_ns - float(further.sum())) / device_calls)
+        event_costs = [of_call if name == DEVICE_CALL else cost for name, cost in zip(classes, event_costs, strict=True)]
     inside = np.array([cost.inside_ns for cost in event_costs])
-    outside = np.array([cost.outside_ns for cost in event_costs])
-    outside = outside + _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
+    outside = np.array([cost.outside_ns for cost in event_costs]) + further
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
     attributions: defaultdict[Attribution, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))

@@ -18,6 +18,7 @@ COMPILED_REGION = "compiled_region"
 PYTHON_FUNCTION = "python_function"
 C_CALL = "c_call"
 MEMORY = "memory"
+DEVICE_CALL = "device_call"
 
 # Classes whose cost was measured in calls with few distinct events.
 OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
@@ -94,6 +95,8 @@ def event_class(name: str, category: str, *, outer: bool) -> str:
     """
     if category == "python_function":
         return C_CALL if name.startswith("<built-in") else PYTHON_FUNCTION
+    if category.endswith(("_runtime", "_driver")):
+        return DEVICE_CALL
     for prefixes, named in _BY_NAME:
         if name.startswith(prefixes):
             return named
@@ -104,6 +107,11 @@ def event_class(name: str, category: str, *, outer: bool) -> str:
     return OPERATOR_OUTER if outer else OPERATOR_NESTED
 
 
+def equal_cost(total_ns: float) -> EventCost:
+    """A cost of which nothing is known but its sum: half of it inside, and as much uncertain."""
+    return EventCost(total_ns, total_ns / 2, total_ns / 2)
+
+
 def uniform_costs(total_ns: float) -> dict[str, EventCost]:
     """The same cost for every event, half of it inside: for a capture without a calibration."""
-    return {OPERATOR_NESTED: EventCost(total_ns, total_ns / 2, total_ns / 2)}
+    return {OPERATOR_NESTED: equal_cost(total_ns)}

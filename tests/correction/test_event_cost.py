@@ -495,3 +495,21 @@ def test_a_torch_that_counts_no_python_events_has_no_cost_of_them() -> None:
         row("python", 40.0, 190.0, flags="stack", name="builtin"),
     ]
     assert event_costs(rows, "stack") == {}
+
+
+@pytest.mark.parametrize("slower_ns", [0, 15, 20, 80])
+def test_calls_of_a_device_share_what_the_others_do_not_explain(slower_ns: int) -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 400),
+        *(each for at in (0, 200) for each in (("aten::add", "cpu_op", at + 10, 160), ("cuLaunch", "cuda_driver", at + 20, 80))),
+    )
+    timing = Traced(calls=2, traced_wall_ns=400, bare_wall_ns=400 - slower_ns, operator_floor_ns=1_000)
+    costs = {name: EventCost(10.0, 4.0) for name in (OPERATOR_OUTER, OPERATOR_NESTED)}
+    found = trace_budget(trace, timing, CLASSIFIER, costs)
+    # 10 ns of each operator, 4 of them inside; of each launch the rest of a call's slowdown, half of it inside.
+    of_launch = max(0.0, slower_ns / 2 - 10)
+    times = {attribution.category: ns for attribution, ns in found.attributions.items()}
+    assert times == pytest.approx(
+        {"python": 40 - 6, "dispatcher": 80 - 4 - of_launch / 2, "launch": 80 - of_launch / 2}
+    )
+    assert found.sum_ns == pytest.approx(200 - 10 - of_launch)
