@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from overhead_lens.budget.backward import backward_warning, waiting_share, with_backward
 from overhead_lens.budget.cross_checks import cross_checks
 from overhead_lens.budget.device import device_share
 from overhead_lens.budget.evidence import Evidence
@@ -40,6 +39,7 @@ from overhead_lens.budget.warnings import (
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.correction.store import PLAIN
 from overhead_lens.errors import MeasurementError
+from overhead_lens.stack import Stack
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.classifier import Classified, Classifier
@@ -85,9 +85,9 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     clock = undisturbed(evidence.clock)
     wall = estimate_per_call(clock, time_column(clock))
     traced = _traced(evidence, classifier)
-    verdicts = [classifier.classify(stack) for stack in evidence.stacks]
-    shares = _shares(evidence, traced, wall, classifier)
-    shares, backward_warnings = _with_backward(shares, traced, wall.value)
+    stacks = [] if traced is not None and traced.waits_for_backward else evidence.stacks
+    verdicts = [classifier.classify(stack) for stack in stacks]
+    shares = _shares(evidence, stacks, traced, wall, classifier)
     faults = page_fault_time(clock, wall, shares, evidence.page_faults)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -96,7 +96,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     frames = shares.frames_ns(wall.value)
     call = _wall(clock, wall, evidence)
     host = host_categories(call.ns, shares, drawn)
-    guards = guard_costs(evidence.stacks, verdicts, evidence.guards, wall.value / shares.weight)
+    guards = guard_costs(stacks, verdicts, evidence.guards, wall.value / shares.weight)
     device, device_warnings = _device(evidence, call.ns, classifier)
     instructions, instruction_warnings = _instructions(evidence, classifier)
     warnings = _warnings(evidence, clock, call, shares, wall.value, faults.value, frames, traced)
@@ -108,12 +108,12 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         closure=_closure(host, call.ns, traced),
         cross_checks=cross_checks(host, backend_match_ns(guards), traced, evidence.ablation),
         guards=guards,
-        warnings=(*warnings, *backward_warnings, *device_warnings, *instruction_warnings),
+        warnings=(*warnings, *device_warnings, *instruction_warnings),
         environment=meta.environment,
         capture=evidence.name,
         device=device,
         instructions=instructions,
-        operators=_operators(evidence, verdicts, call.ns, fault_share, traced),
+        operators=_operators(evidence, stacks, verdicts, call.ns, fault_share, traced),
         units=meta.units,
         work=meta.work,
         guard_tree=guard_tree(evidence.guards),
@@ -147,7 +147,7 @@ def _warnings(
     meta, clock = evidence.meta, evidence.clock
     yield from meta.warnings
     yield from clock_warnings(clock, len(kept), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
-    yield from share_warnings(shares, wall_ns, evidence.samples.sampled)
+    yield from share_warnings(shares, wall_ns, evidence.samples.sampled, has_stacks=bool(evidence.stacks))
     if traced is not None:
         yield from trace_warnings(traced.sum_ns, traced.bare_ns)
         yield from set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)
@@ -162,22 +162,14 @@ def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:
     return trace_budget(evidence.trace.events, evidence.trace.about, classifier, costs)
 
 
-def _shares(evidence: Evidence, traced: TraceBudget | None, wall: Estimate, classifier: Classifier) -> Shares:
-    if evidence.stacks:
+def _shares(
+    evidence: Evidence, stacks: Sequence[Stack], traced: TraceBudget | None, wall: Estimate, classifier: Classifier
+) -> Shares:
+    if stacks:
         return shares_of_stacks(evidence.samples.processes, classifier)
     if traced is not None:
         return shares_of_time(traced.attributions, traced.frames, _trace_spread(traced, wall.value))
     raise MeasurementError(f"{evidence.name} has neither samples nor a trace: its time cannot be divided")
-
-
-def _with_backward(shares: Shares, traced: TraceBudget | None, wall_ns: float) -> tuple[Shares, tuple[str, ...]]:
-    """The shares with the wait for backward passes on other threads divided as the trace shows these threads; and what to say."""
-    waiting = waiting_share(shares)
-    if traced is None or not traced.backward or not waiting:
-        return shares, ()
-    work = shares_of_time(traced.backward, traced.backward_frames, _trace_spread(traced, wall_ns))
-    worked_share = min(1.0, work.weight / wall_ns / waiting)
-    return with_backward(shares, work, worked_share), tuple(backward_warning(work, worked_share))
 
 
 def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
@@ -236,14 +228,19 @@ def _closure(host: Sequence[HostCategory], wall_ns: int, traced: TraceBudget | N
 
 
 def _operators(
-    evidence: Evidence, verdicts: Sequence[Classified], wall_ns: int, fault_share: float, traced: TraceBudget | None
+    evidence: Evidence,
+    stacks: Sequence[Stack],
+    verdicts: Sequence[Classified],
+    wall_ns: int,
+    fault_share: float,
+    traced: TraceBudget | None,
 ) -> Operator | None:
-    if not evidence.stacks:
+    if not stacks:
         return None
     names: frozenset[str] = traced.operator_names if traced else frozenset()
     subject = evidence.meta.subject
     root = f"{subject.name}:{subject.variant}"
-    return operator_tree(evidence.stacks, verdicts, wall_ns, names, root, fault_share)
+    return operator_tree(stacks, verdicts, wall_ns, names, root, fault_share)
 
 
 def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:

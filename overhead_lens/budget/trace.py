@@ -1,7 +1,8 @@
 """Makes the trace's budget: self times by sweep line, corrected for the profiler, classified.
 
 A trace cannot see inside an operator: dispatch, hidden allocation and kernel are one span. Of an operator's self time, the time
-of a one-element operator counts as dispatcher and the rest as kernel. This is an estimate and is marked so.
+of a one-element operator counts as dispatcher and the rest as kernel, unless it launches kernels on a device. This is an estimate
+and is marked so.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,8 @@ from overhead_lens.traces.timeline import Nesting, sweep
 
 LOOP_EVENT = "measured_loop"
 
+_BACKWARD_SHARE = 0.02
+
 _LOOP = Attribution("python", "user")
 _KERNEL = Attribution("kernel")
 
@@ -54,8 +57,7 @@ class TraceBudget:
         recording_ns: Cost of recording, by calibration.
         spread_ns: Uncertainty per category: of the profiler's cost inside the events' spans, and of the mean over calls (95 %).
         operator_calls: Calls of operators per measured call.
-        backward: The part of ``attributions`` on autograd's threads, for which the loop's thread waited.
-        backward_frames: The part of ``frames`` there.
+        backward_ns: The part of ``sum_ns`` on autograd's threads, for which the loop's thread waited.
     """
 
     attributions: Mapping[Attribution, float]
@@ -66,8 +68,12 @@ class TraceBudget:
     spread_ns: Mapping[str, float]
     operator_names: frozenset[str]
     operator_calls: float
-    backward: Mapping[Attribution, float] = field(default_factory=dict)
-    backward_frames: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    backward_ns: float = 0.0
+
+    @property
+    def waits_for_backward(self) -> bool:
+        """Whether the loop's thread waits for others so long that stacks, which show too much waiting then, do not count."""
+        return self.backward_ns > _BACKWARD_SHARE * self.sum_ns
 
 
 def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, costs: Costs | None) -> TraceBudget:
@@ -86,17 +92,17 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     if not costs:
         costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
-    segments, parent = sweep(start, dur, window), Nesting(start, dur).parent
+    segments, nesting = sweep(start, dur, window), Nesting(start, dur)
+    parent = nesting.parent
     attributed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
     stack_distance = rms_stack_distance(host["name"].tolist())
+    # An operator that calls a device's runtime has its kernel there.
+    on_device = nesting.mark_above(np.array(classes) == DEVICE_CALL)
+    floors_ns = np.where(on_device, math.inf, timing.operator_floor_ns).tolist()
     kernels_ns = [
-        sum(
-            ns
-            for part, ns in _split(attribution, own_ns, timing.operator_floor_ns)
-            if part.category == _KERNEL.category
-        )
-        for attribution, own_ns in zip(attributed, self_ns.tolist(), strict=True)
+        sum(ns for part, ns in _split(attribution, own_ns, floor_ns) if part.category == _KERNEL.category)
+        for attribution, own_ns, floor_ns in zip(attributed, self_ns.tolist(), floors_ns, strict=True)
     ]
     regions = classes.count(COMPILED_REGION)
     period_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
@@ -112,22 +118,16 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
     attributions: defaultdict[Attribution, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    backward: defaultdict[Attribution, float] = defaultdict(float)
-    backward_frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around
     spread: defaultdict[str, float] = defaultdict(float)
     by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
-    apart = host["is_backward"].tolist()
-    for index, (name, attribution, ns, cost) in enumerate(
-        zip(host["name"], attributed, own.tolist(), event_costs, strict=True)
+    for index, (name, attribution, ns, cost, floor_ns) in enumerate(
+        zip(host["name"], attributed, own.tolist(), event_costs, floors_ns, strict=True)
     ):
         spread[attribution.category] += (cost.inside_ns + cost.spread_ns) / calls
-        for part, part_ns in _split(attribution, ns, timing.operator_floor_ns):
+        for part, part_ns in _split(attribution, ns, floor_ns):
             attributions[part] += part_ns
             frames[part.category][name] += part_ns
-            if apart[index]:
-                backward[part] += part_ns / calls
-                backward_frames[part.category][name] += part_ns / calls
             # The trace does not say where a call begins: every call gets as many events.
             by_call[part.category][index * calls // len(host)] += part_ns
     operators = host["name"].str.startswith(torch_names.OPERATOR_PREFIX)
@@ -140,8 +140,7 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         {category: math.hypot(spread[category], _half_width_ns(call_ns)) for category, call_ns in by_call.items()},
         frozenset(host.loc[operators, "name"]),
         int(operators.sum()) / calls,
-        backward,
-        backward_frames,
+        float(own[host["is_backward"].to_numpy()].sum()) / calls,
     )
 
 

@@ -76,8 +76,8 @@ def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
     return [f"{far}: what it says of times may be off by as much ({why})"]
 
 
-def share_warnings(shares: Shares, wall_ns: float, taken: Sampled) -> list[str]:
-    """Few samples, no samples, unreadable stacks, much unattributed time."""
+def share_warnings(shares: Shares, wall_ns: float, taken: Sampled, *, has_stacks: bool) -> list[str]:
+    """Few samples, no samples, or none that count, unreadable stacks, much unattributed time."""
     warnings = []
     unreadable, stacks = taken.errors, taken.samples + taken.errors
     if unreadable > thresholds.UNREADABLE_STACKS_SHARE * stacks and shares.evidence == "samples":
@@ -86,8 +86,10 @@ def share_warnings(shares: Shares, wall_ns: float, taken: Sampled) -> list[str]:
             " sampler finds no way back to Python is missing from them"
         )
     if shares.evidence == "trace":
-        reason = taken.reason or "none were taken"
-        warnings.append(f"no samples ({reason}): shares come from the corrected trace")
+        reason = f"no samples ({taken.reason or 'none were taken'})"
+        if has_stacks:
+            reason = "the call waits for a backward pass on another thread, of which stacks show too much"
+        warnings.append(f"{reason}: shares come from the corrected trace")
         warnings.append(
             "evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated"
         )

@@ -201,7 +201,7 @@ def test_a_corrected_trace_that_is_not_the_bare_call(corrected_ns: float, bare_n
 @pytest.mark.parametrize(("lost", "warned"), [(0, False), (30, False), (31, True)])
 def test_stacks_that_could_not_be_read(lost: int, warned: bool) -> None:  # noqa: FBT001
     shares = shares_of_stacks([[stack(USER, count=3_000)]], CLASSIFIER)
-    found = share_warnings(shares, 1_000.0, Sampled(2_970, lost))
+    found = share_warnings(shares, 1_000.0, Sampled(2_970, lost), has_stacks=True)
     assert [line.partition(":")[0] for line in found] == [f"{lost} of {2_970 + lost} stacks could not be read"] * warned
 
 
