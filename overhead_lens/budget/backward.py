@@ -70,9 +70,7 @@ def backward_work(
     busy_share = 0.0
     autograd = [thread for thread in own if _is_autograd(thread)]
     for thread in autograd:
-        at_work = [
-            [stack for stack in block if not _waits(stack, classifier)] for block in in_blocks(thread.blocks)
-        ]
+        at_work = [[stack for stack in block if not _waits(stack, classifier)] for block in in_blocks(thread.blocks)]
         seen = sum(stack.count for block in at_work for stack in block)
         busy_share += max(seen / looks, running.get(thread.thread, 0.0))
         blocks += at_work
@@ -152,7 +150,7 @@ def backward_warning(work: Shares | None, worked_share: float) -> Iterator[str]:
     """How the wait for backward passes was divided.
 
     Args:
-        worked_share: Share of that wait in which autograd's threads work; nothing is said of none.
+        worked_share: Share of that wait in which autograd's threads work; 0 gives no warning.
     """
     if not worked_share:
         return

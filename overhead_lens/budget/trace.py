@@ -112,7 +112,9 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     if device_calls := classes.count(DEVICE_CALL):
         others_ns = sum(cost.total_ns for name, cost in zip(classes, event_costs, strict=True) if name != DEVICE_CALL)
         of_call = equal_cost(max(0.0, taken_ns - others_ns - float(further.sum())) / device_calls)
-        event_costs = [of_call if name == DEVICE_CALL else cost for name, cost in zip(classes, event_costs, strict=True)]
+        event_costs = [
+            of_call if name == DEVICE_CALL else cost for name, cost in zip(classes, event_costs, strict=True)
+        ]
     inside = np.array([cost.inside_ns for cost in event_costs])
     outside = np.array([cost.outside_ns for cost in event_costs]) + further
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)

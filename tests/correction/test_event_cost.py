@@ -501,7 +501,11 @@ def test_a_torch_that_counts_no_python_events_has_no_cost_of_them() -> None:
 def test_calls_of_a_device_share_what_the_others_do_not_explain(slower_ns: int) -> None:
     trace = events(
         ("measured_loop", "user_annotation", 0, 400),
-        *(each for at in (0, 200) for each in (("aten::add", "cpu_op", at + 10, 160), ("cuLaunch", "cuda_driver", at + 20, 80))),
+        *(
+            each
+            for at in (0, 200)
+            for each in (("aten::add", "cpu_op", at + 10, 160), ("cuLaunch", "cuda_driver", at + 20, 80))
+        ),
     )
     timing = Traced(calls=2, traced_wall_ns=400, bare_wall_ns=400 - slower_ns, operator_floor_ns=1_000)
     costs = {name: EventCost(10.0, 4.0) for name in (OPERATOR_OUTER, OPERATOR_NESTED)}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from overhead_lens.errors import MeasurementError
+from overhead_lens.machine import thread_clocks
 from overhead_lens.program.area import Area, Word
 from overhead_lens.samplers.sampler import NoStackError, NotPermittedError, SamplerRun, Watch
 from overhead_lens.studies.run import sampling
@@ -141,6 +142,8 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Drawn:
     }
     for name, value in named.items():
         monkeypatch.setattr(sampling, name, value)
+    monkeypatch.setattr(thread_clocks, "time", clock)
+    monkeypatch.setattr(thread_clocks, "thread_cpu_ns", lambda pid: dict(drawn.thread_cpu_ns))
     return drawn
 
 
@@ -299,6 +302,17 @@ def test_a_thread_that_hardly_runs_while_it_is_sampled_is_stopped_less_often(dra
         turn(drawn, sampler, number, sampled_s=0.1)
     rates = [each for each in drawn.said() if str(each).startswith("start")]
     assert rates == ["start at 25 Hz", "start at 20 Hz"]
+
+
+def test_what_threads_run_while_it_rests_is_known_whatever_sampler_comes_next(
+    drawn: Drawn, sampler: RunSampler
+) -> None:
+    assert sampler.running == {}
+    for number, resting_s in ((1, 0.9), (2, 0.7), (3, 0.5)):
+        turn(drawn, sampler, number, sampled_s=0.1, resting_s=resting_s)
+    assert [each for each in drawn.said() if str(each).startswith("start")] == ["start at 50 Hz", "start at 25 Hz"]
+    # The third rest is not over.
+    assert sampler.running == {MODEL: pytest.approx(0.8)}
 
 
 def test_children_that_go_on_computing_are_sampled(drawn: Drawn, sampler: RunSampler) -> None:

@@ -1,4 +1,4 @@
-"""Traces and captures that were recorded on a GPU (H200, torch 2.11, CUDA 13), read independently."""
+"""Traces and captures that were recorded on GPUs (H100, H200; torch 2.11, CUDA 13), read independently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from tests.drawn.stacks import CLASSIFIER
 
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
-TRACES = ["gpu-graph.json.gz", "gpu-warm-up.json.gz", "gpu-call/kineto.json.gz", "gpu-run/kineto.json.gz"]
+TRACES = [
+    "gpu-graph.json.gz",
+    "gpu-warm-up.json.gz",
+    *(f"gpu-{name}/kineto.json.gz" for name in ("call", "run", "backward", "compiled-run")),
+]
+# A graph in each of ten calls; one forward and one backward in each of ten steps.
+GRAPHS = {"gpu-graph.json.gz": 10, "gpu-compiled-run/kineto.json.gz": 20}
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
@@ -51,7 +57,8 @@ def test_busy_time_and_launches_are_those_of_the_events(name: str) -> None:
     analysis = analyze_trace(read_trace(REFERENCE / name), CLASSIFIER)
     (device,) = analysis.devices
     spans = [(ns(event["ts"]), ns(event["ts"]) + ns(event["dur"])) for event in work]
-    assert (device.events, device.name) == (len(work), "NVIDIA H200")
+    document = json.loads(gzip.decompress((REFERENCE / name).read_bytes()))
+    assert (device.events, device.name) == (len(work), document["deviceProperties"][0]["name"])
     assert device.busy_ns == union_ns(spans)
     assert device.span_ns == max(end for _, end in spans) - min(begin for begin, _ in spans)
     calls = {event["args"]["correlation"]: event for event in events if event["cat"] in ("cuda_runtime", "cuda_driver")}
@@ -59,7 +66,7 @@ def test_busy_time_and_launches_are_those_of_the_events(name: str) -> None:
     assert launched <= {number for number, call in calls.items() if is_timed(call)}
     assert (device.launch.count, device.launch.unlinked) == (len(launched), 0)
     graphs = [number for number in launched if "GraphLaunch" in calls[number]["name"]]
-    assert device.launch.graph_launches == len(graphs) == (10 if name.startswith("gpu-graph") else 0)
+    assert device.launch.graph_launches == len(graphs) == GRAPHS.get(name, 0)
     assert analysis.issues.get("untimed_event", 0) == sum(not is_timed(event) for event in events)
     assert sum(device.idle_blame.values()) + device.busy_ns == device.span_ns
 
@@ -83,6 +90,26 @@ def test_a_call_closes_on_both_sides() -> None:
     assert device.busy_ns == round(sum(kernels) / calls)
     # The host's side of a device's kernel is no kernel.
     assert found.category("kernel").ns == 0
+
+
+def test_a_call_that_waits_for_its_backward_pass_is_divided_by_the_trace() -> None:
+    found = load_directory(REFERENCE / "gpu-backward", CLASSIFIER)
+    # The sampler found it waiting in nearly all stacks.
+    stacks = gzip.decompress((REFERENCE / "gpu-backward" / "stacks.txt.gz").read_bytes()).decode().splitlines()
+    counts = [("ReadyQueue::pop" in line, int(line.rpartition(" ")[2])) for line in stacks if "measured_loop" in line]
+    assert sum(count for waits, count in counts if waits) > 0.95 * sum(count for _, count in counts)
+    assert {category.evidence for category in found.host} == {"trace", "none"}
+    assert sum(category.ns for category in found.host) == round(found.wall.ns)
+    assert found.category("wait").share < 0.01
+    events = events_of(REFERENCE / "gpu-backward" / "kineto.json.gz")
+    launches = [event for event in events if "LaunchKernel" in event["name"]]
+    assert len({event["tid"] for event in launches}) == 2
+    # Recorded, a launch takes longer: part of its time is the recording's.
+    calls = json.loads((REFERENCE / "gpu-backward" / "meta.json").read_text())["instruments"]["trace"]["calls"]
+    recorded_ns = sum(ns(event["dur"]) for event in launches) / calls
+    assert 0.5 * recorded_ns < found.category("launch").ns < recorded_ns
+    assert found.device is not None
+    assert found.device.events_per_call == sum(event["cat"] in WORK for event in events) / calls
 
 
 def test_a_run_divides_its_backward_passes_as_the_traced_steps_do() -> None:

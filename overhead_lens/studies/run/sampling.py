@@ -149,7 +149,9 @@ class RunSampler:
             # Of other steps from now on.
             self._rest()
             self._clocks = []
-        if self._state is _State.FREE:
+        is_first = self._state is _State.FREE
+        takes_turns = self._rested.end()
+        if is_first:
             if self._rate_hz < RATE_HZ:
                 self._restart(RATE_HZ)
         elif self._hinders():
@@ -159,8 +161,7 @@ class RunSampler:
             self._restart(self._rate_hz)
         running = self._running
         assert running is not None
-        takes_turns = self._rested.end()
-        if self._state is _State.FREE:
+        if is_first:
             # What they ran while they warmed up says nothing of later steps.
             self._rested = ThreadClocks(self._pid)
         placed = not takes_turns and self._placement.place(self._area.read(Word.THREAD), running.pid)
