@@ -154,12 +154,12 @@ def backward_warning(work: Shares | None, worked_share: float) -> Iterator[str]:
     """
     if not worked_share:
         return
-    works = f"autograd's thread works for {worked_share:.0%} of the time that the other waits for backward passes"
+    works = f"autograd's thread works for {worked_share:.0%} of the wait for backward passes"
     if work is None:
-        yield f"{works}: too few stacks show at what, so that this time is wait/lock"
+        yield f"{works}: too few stacks show its work, so this part stays wait/lock"
     else:
         shown = "its stacks show" if work.evidence == "samples" else "the trace shows"
-        yield f"{works}: this time is divided as {shown}"
+        yield f"{works}: this part is divided as {shown}"
 
 
 def _divided(rows: Floats, of_wait: float, among: Floats) -> Floats:

@@ -27,6 +27,7 @@ from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
 from overhead_lens.report.forms import print_text
+from overhead_lens.report.outlines.breakdown import sentence
 from overhead_lens.report.text.blocks import call_title, side_titles
 from overhead_lens.stats.estimate import range_of
 from overhead_lens.taxonomy.host import Frame
@@ -135,6 +136,21 @@ def difference(base: Breakdown, new: Breakdown, verdict: str = "slower", moved: 
 
 def test_report() -> None:
     expect("report.txt", printed(full()))
+
+
+@pytest.mark.parametrize(
+    ("floor_ns", "said"),
+    [
+        (0.0, ""),
+        (0.03, " The work itself needs less than 1 ns."),
+        (1.0, " The work itself needs at least 1 ns: the call takes 10,000x that."),
+        (5_000.0, " The work itself needs at least 5.00 µs: the call takes 2.0x that."),
+    ],
+)
+def test_how_much_the_work_needs(floor_ns: float, said: str) -> None:
+    made = breakdown({}, kernel=10_000)
+    found = sentence(replace(made, wall=replace(made.wall, floor_ns=floor_ns, floor=None)))
+    assert found == f"kernel dominates: 100% of the call, led by kernel_frame (file.py) (10.00 µs).{said}"
 
 
 def test_a_torch_that_names_no_lines_is_said_to() -> None:
