@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -219,10 +219,8 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
     device = None if counted is None else _device(run, recorded, step, classifier)
     backward = _backward(run, others, device, fitted)
-    host, checks, asleep, worked_share = _host(
-        step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted
-    )
-    regions = _regions(run, [*(thread for thread, _ in of_steps), *others], backward, worked_share, fitted)
+    of_step = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted)
+    regions = _regions(run, [*(thread for thread, _ in of_steps), *others], backward, of_step.worked_share, fitted)
     samples, taken = (
         sum(stack.count for block in blocks for stack in block),
         sum(thread.samples for thread, _ in of_steps),
@@ -234,7 +232,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         per="run" if counted is None else "step",
         steps=_steps(run, counted),
         wall=step,
-        host=host,
+        host=of_step.host,
         threads=threads,
         device=device,
         regions=regions,
@@ -243,16 +241,16 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *meta.warnings,
             *warnings.of_stacks(run, samples, taken, has_steps=counted is not None),
             *warnings.of_steps(counted, ratio, step),
-            *backward_warning(None if backward is None else backward.shares, worked_share),
+            *backward_warning(None if backward is None else backward.shares, of_step.worked_share),
             *warnings.of_devices(device, step),
-            *placement_warnings(meta.unplaced, host),
-            *sleep_warnings([("the steps", asleep), *((thread.called, thread.slept) for thread in threads)]),
+            *placement_warnings(meta.unplaced, of_step.host),
+            *sleep_warnings([("the steps", of_step.asleep), *((thread.called, thread.slept) for thread in threads)]),
         ),
         capture=str(run.path),
         phases=phases(run, _set_up(run), has_steps=counted is not None),
         run_ns=meta.wall_ns,
         sampling=Sampling(meta.rate_hz, samples, ratio),
-        cross_checks=checks,
+        cross_checks=of_step.checks,
         rank=meta.rank,
         environment=meta.environment,
         times=_times(run),
@@ -430,6 +428,19 @@ def _covering(wall: StepWall, steps: pd.DataFrame | None) -> StepWall:
     return replace(wall, ci95_ns=(min(low, mean_ns), max(high, mean_ns)))
 
 
+class _OfStep(NamedTuple):
+    """The categories of a step, and what is known of its stacks.
+
+    Attributes:
+        worked_share: Share of the wait for backward passes in which autograd's threads work.
+    """
+
+    host: tuple[HostCategory, ...]
+    checks: tuple[CrossCheck, ...] = ()
+    asleep: Slept | None = None
+    worked_share: float = 0.0
+
+
 def _host(
     wall: StepWall,
     estimate: Estimate,
@@ -439,16 +450,13 @@ def _host(
     off_cores: float | None,
     backward: BackwardWork | None,
     classifier: Classifier,
-) -> tuple[tuple[HostCategory, ...], tuple[CrossCheck, ...], Slept | None, float]:
-    """Every category's time, compilations, which are rare and long, by the clock if the compiler reports them; the sleep.
-
-    At last the share of the wait for backward passes in which autograd's threads work.
-    """
+) -> _OfStep:
+    """Every category's time; that of compilations, which are rare and long, by the clock if the compiler reports them."""
     told = counted is not None and counted["compile_ns"].any()
     if told:
         blocks = [[stack for stack in block if not _compiles(stack, classifier)] for block in blocks]
     if not any(blocks):
-        return _unknown(wall.ns), (), None, 0.0
+        return _OfStep(_unknown(wall.ns))
     by_stacks = shares_of_blocks(blocks, classifier)
     asleep = None if off_cores is None else slept(by_stacks, off_cores)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
@@ -466,7 +474,7 @@ def _host(
         worked_share = min(1.0, backward.busy_share / waiting)
         shares = with_backward(shares, backward.shares, worked_share)
     if counted is None or not told:
-        return _divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share
+        return _OfStep(_divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share)
     compiling = _estimate(counted, "compile_ns")
     rest = _estimate(counted.assign(ns=counted["ns"] - counted["compile_ns"]), "ns")
     compile_ns = min(round(compiling.value), wall.ns)
@@ -474,7 +482,7 @@ def _host(
     compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
     with_compiled = (compiled if category.category == _COMPILE else category for category in host)
     host = tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled)
-    return host, checks, asleep, worked_share
+    return _OfStep(host, checks, asleep, worked_share)
 
 
 def _in_operators(shares: Shares) -> float:
