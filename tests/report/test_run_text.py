@@ -13,10 +13,12 @@ from rich.console import Console
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.program.area import Phase
 from overhead_lens.report.forms import print_text
+from overhead_lens.report.outlines.host import most_of
 from overhead_lens.report.outlines.run import check_lines, run_outline, sentence
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.stored import Compilation, Place, StoredRegion
+from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from tests.drawn.builders import breakdown
 from tests.drawn.runs import KERNEL, OUTSIDE, WAIT, WORK, bare, main, run_of, stretch
 from tests.drawn.stacks import CLASSIFIER
@@ -159,3 +161,15 @@ def test_a_recompilation_says_why() -> None:
     compilations = [Compilation(20 * MS, 50 * MS, "L['x'] size mismatch at index 0")]
     text = printed(run_budget(run_of(*steps, compilations=compilations), CLASSIFIER))
     assert "recompilation: L['x'] size mismatch at index 0" in text
+
+
+def test_the_largest_part_is_named_where_nothing_has_most_of_the_time() -> None:
+    parts = (Part("dispatch", 300), Part("autograd", 260), Part("op_setup", 440))
+    frames = (Frame("at::mm", 500), Frame("at::add", 90))
+    made = HostCategory("dispatcher", 1_000, (900, 1_100), 0.5, "samples", parts, frames)
+    assert most_of(made) == ", its largest part op_setup (440 ns)"
+    assert most_of(replace(made, top=(Frame("at::mm", 501),))) == ", led by at::mm (501 ns)"
+    halves = (Part("dispatch", 499), Part("op_setup", 501))
+    assert most_of(replace(made, parts=halves)) == ", most of it op_setup (501 ns)"
+    assert most_of(replace(made, parts=(), top=(Frame("at::mm", 1),))) == ", led by at::mm (1 ns)"
+    assert most_of(replace(made, parts=(), top=())) == ""

@@ -41,8 +41,6 @@ from overhead_lens.units import format_ns
 
 _MOST_PIECES = 3
 _LEAST_SHARE = 0.01
-# A part with a larger share of its category is named in the sentence.
-_LED_SHARE = 0.4
 _MOST_ICICLES = 7
 _AT_WORK_SHARE = 0.01
 
@@ -167,11 +165,13 @@ def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief:
 
 
 def most_of(category: HostCategory) -> str:
-    """The part with most of a category's time, else its costliest frame, as the end of a sentence."""
-    part = largest_part(category)
-    if part.ns > _LED_SHARE * category.ns:
+    """The part or the frame with most of a category's time, else its largest part, as the end of a sentence."""
+    part, frame = largest_part(category), next(iter(category.top), None)
+    if 2 * part.ns > category.ns:
         return f", most of it {part.name} ({format_ns(part.ns)})"
-    return f", led by {category.top[0].frame} ({format_ns(category.top[0].ns)})" if category.top else ""
+    if frame is not None and (2 * frame.ns > category.ns or not part.ns):
+        return f", led by {frame.frame} ({format_ns(frame.ns)})"
+    return f", its largest part {part.name} ({format_ns(part.ns)})" if part.ns else ""
 
 
 def name_of(thread: ThreadBudget) -> str:
