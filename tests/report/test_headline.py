@@ -43,7 +43,7 @@ def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
         *LOADING[1:], drawn("[----------------------------------------)", "train.py(12): step", "python_function")
     ) == (
         "No single cause: the device computes 82%, idles 18%; at most 5% is one thing: launches by the host come 2 ns (5%) too "
-        "late, mostly cudaLaunchKernel 1 ns (train.py:12)."
+        "late, led by cudaLaunchKernel 1 ns (train.py:12)."
     )
 
 

@@ -208,10 +208,10 @@ def test_regions_are_placed_by_the_middles_of_the_steps(tmp_path: Path) -> None:
 def test_the_report(tmp_path: Path) -> None:
     found = drawn_run(tmp_path, **entered((44, 70)))
     lines = to_text(found).splitlines()
-    assert "device 0 of the same step: busy 59%, idle mostly due to python (18%)" in lines
+    assert "device 0 of the same step: busy 59%, idle led by python (18%)" in lines
     assert "Device 0 (cuda), of the same wall time: busy + idle = wall" in lines
     (row,) = [line.split() for line in lines if line.startswith("decode") and "busy" in line]
-    assert row == ["decode", "1x", "18", "ns", "0", "10", "ns", *"busy 56%, idle mostly due to queue (22%)".split()]
+    assert row == ["decode", "1x", "18", "ns", "0", "10", "ns", *"busy 56%, idle led by queue (22%)".split()]
     assert "2 traced steps took 1.41 times as long as bare ones" in to_text(found)
     heading = "What to try, each saves at most (not to be added up); 2 traced steps together"
     assert heading in lines

@@ -219,9 +219,12 @@ def _budget(run: RunBudget) -> Iterator[Block]:
 
 
 def _busy(device: DeviceShare, wall_ns: int) -> str:
-    """How busy a device is, and what most of its idle time is due to."""
+    """How busy a device is, and the largest cause of its idle time."""
     cause, ns = max(device.idle_blame.items(), key=lambda item: item[1])
-    idle = f", idle mostly due to {cause} ({ns / max(1, wall_ns):.0%})" if ns else ""
+    idle = ""
+    if ns:
+        due = "mostly due to" if 2 * ns > device.idle_ns else "led by"
+        idle = f", idle {due} {cause} ({ns / max(1, wall_ns):.0%})"
     return f"busy {device.busy_ns / max(1, wall_ns):.0%}{idle}"
 
 

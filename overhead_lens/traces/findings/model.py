@@ -42,7 +42,7 @@ class Finding:
         remedy: What to try, in a sentence.
         kind: ``bound``: nothing was tried. ``measured`` is what ``advise`` says.
         share: The bound, of the window.
-        sentence: The finding in a sentence: how long, what mostly, where.
+        sentence: The finding in a sentence: how long, led by what, where.
         module: Module around the largest piece; empty if the trace names none.
         overlaps: ``label`` of every finding of the trace whose time overlaps with its own.
     """

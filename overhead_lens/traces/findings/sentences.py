@@ -1,4 +1,4 @@
-"""A finding in a sentence: how long, what mostly, in which module, at which line."""
+"""A finding in a sentence: how long, led by what, in which module, at which line."""
 
 from __future__ import annotations
 
@@ -45,10 +45,12 @@ def sentence(finding: Finding) -> str:
     time = f"{format_ns(finding.bound_ns)} ({finding.share:.0%})"
     said = _SAID.get(finding.id, finding.summary + ": {time}").format(time=time)
     led = next((each for each in finding.evidence if not _UNNAMED.match(each.name) and each.ns), None)
-    mostly = f", mostly {_amount(led)}" if led is not None else ""
+    first = ""
+    if led is not None:
+        first = f", {'mostly' if 2 * led.ns > finding.bound_ns else 'led by'} {_amount(led)}"
     module = f" in {finding.module}" if finding.module else ""
-    place = f" ({short_place(finding.line)})" if finding.line and short_place(finding.line) not in mostly else ""
-    return said + mostly + module + place
+    place = f" ({short_place(finding.line)})" if finding.line and short_place(finding.line) not in first else ""
+    return said + first + module + place
 
 
 def _amount(led: Evidence) -> str:
