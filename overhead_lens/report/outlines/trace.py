@@ -278,7 +278,7 @@ def _host(analysis: TraceAnalysis) -> Iterator[Section]:
     busiest, wall_ns = analysis.threads[0], analysis.window.wall_ns
     rows = [each for category in busiest.host if category.ns for each in _category(category, wall_ns)]
     rows.append(row("sum = window", "", "100 %", time(wall_ns), "", tone="bold", is_sum=True))
-    columns = [names("where"), names("", gives_way=2), *numbers("share", "time"), names("mostly", gives_way=1)]
+    columns = [names("where"), names("", gives_way=2), *numbers("share", "time"), names("most in", gives_way=1)]
     bar = Bars([host_bar("", "", busiest.host, wall_ns)], f"The categories, which sum to {format_ns(wall_ns)}.")
     name = _thread_name(busiest)
     yield Section(f"Host: {name}, sum = window", [bar, Table(columns, rows, more="")], reach="everywhere")
