@@ -36,6 +36,8 @@ NO_NATIVE_FRAMES = "py-spy has no native frames on this system"
 
 _PR_SET_PDEATHSIG = 1
 
+_NO_STACKS = "py-spy took no samples"
+
 _BEGUN = re.compile(rb"Sampling process")
 _COUNTED = re.compile(rb"Samples: (\d+) Errors: (\d+)")
 _REFUSED = re.compile(
@@ -71,6 +73,7 @@ class PySpy:
         self._process = process
         self._watched, self._output = watch.pid, watch.output
         self._chatter = b""
+        self._stopped = False
         stacks = watch.rate_hz * (watch.duration_s or 0)
         self._timeout_s = _START_S + stacks * _SLOWEST_SAMPLE_S
 
@@ -110,6 +113,9 @@ class PySpy:
     def _failure(self) -> MeasurementError:
         """The error of a py-spy that has ended."""
         if (code := self._process.wait()) < 0:
+            if code == -signal.SIGINT and self._stopped:
+                # It says that it samples before it takes over SIGINT.
+                return NoStackError(_NO_STACKS)
             return MeasurementError(f"py-spy was ended by {signal.Signals(-code).name}")
         return _failure(self._chatter.decode(errors="replace"))
 
@@ -154,6 +160,7 @@ class PySpy:
 
     def stop(self) -> None:
         """End py-spy so that it writes its stacks, as Ctrl-C does."""
+        self._stopped = True
         self._send(signal.SIGINT)
         self._send(signal.SIGCONT)
 
@@ -183,7 +190,7 @@ class PySpy:
         except (OSError, ValueError) as error:
             raise MeasurementError(f"py-spy's stacks could not be read: {error}") from error
         if not sequences:
-            raise NoStackError("py-spy took no samples")
+            raise NoStackError(_NO_STACKS)
         return SamplerRun(sequences, int(counted[1]), int(counted[2]))
 
     @property

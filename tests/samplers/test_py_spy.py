@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -142,6 +144,24 @@ def test_a_refusal_is_one_line_and_leaves_nothing(
         sample(123, 10, folder, "clock-0")
     assert (str(caught.value), isinstance(caught.value, NoStackError)) == (line, line == "py-spy took no samples")
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_one_that_is_stopped_before_it_can_answer_took_no_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    # Not ``sleep``: the shell would wait for it first.
+    stand_in(tmp_path, monkeypatch, 'echo "py-spy> Sampling process"; while :; do :; done')
+    with start_py_spy(Watch(123, 100, None, tmp_path / "stacks")) as running:
+        running.wait_until_begun()
+        if asked:
+            running.stop()
+        else:
+            os.kill(running.pid, signal.SIGINT)
+        with pytest.raises(MeasurementError) as caught:
+            running.finish()
+    found = (str(caught.value), isinstance(caught.value, NoStackError))
+    assert found == (("py-spy took no samples", True) if asked else ("py-spy was ended by SIGINT", False))
 
 
 def begun(folder: Path, watch: Watch) -> SamplerRun:
