@@ -1,4 +1,4 @@
-"""Divides the wait for a backward pass on another thread as that thread's work is divided (pure).
+"""Counts a backward pass on another thread in the budget of the thread that waits for it (pure).
 
 The backward pass of a device runs on a thread of autograd's, and the caller of ``backward()`` waits for it
 (torch/csrc/autograd/engine.cpp, ``Engine::execute``). What that thread does is work of the step::
@@ -6,7 +6,8 @@ The backward pass of a device runs on a thread of autograd's, and the caller of 
     caller     #### forward ####|.......... wait ..........|#### optimizer ####
     autograd   ..... wait .....|### backward pass ###|.... wait ..............
 
-So much of the caller's wait is divided as autograd's threads work. The rest, such as waking the other thread, stays ``wait``.
+For as long as autograd's threads work, the caller's wait is divided as their work is. The rest, such as waking them, stays
+``wait``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ENGINE = "torch::autograd::Engine::"
 _THREAD = f"{_ENGINE}thread_init"
 _WAIT, _UNKNOWN = "wait", "unattributed"
 _LOCK = Attribution(_WAIT, "lock")
-# Relative standard deviation of each category's share by a few recorded steps.
+# Assumed relative standard deviation of each category's share by a few recorded steps.
 _SPREAD = 0.1
 
 
@@ -60,7 +61,7 @@ def backward_work(
     """The work of autograd's threads; None if there are none.
 
     Args:
-        threads: The program's, without the thread that waits.
+        threads: All that were sampled: the thread seen most often tells how often the sampler looked.
         running: Share of the time that threads of process ``pid`` were on a core, by their CPU clocks.
         recorded: Budgets of threads in a trace, which divide the work that too few stacks show.
     """

@@ -72,7 +72,7 @@ class TraceBudget:
 
     @property
     def waits_for_backward(self) -> bool:
-        """Whether the loop's thread waits for others so long that stacks, which show too much waiting then, do not count."""
+        """Whether the loop's thread waits long enough for others that its stacks, which overstate such waits, are ignored."""
         return self.backward_ns > _BACKWARD_SHARE * self.sum_ns
 
 

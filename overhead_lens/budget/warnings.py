@@ -77,7 +77,7 @@ def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
 
 
 def share_warnings(shares: Shares, wall_ns: float, taken: Sampled, *, has_stacks: bool) -> list[str]:
-    """Few samples, no samples, or none that count, unreadable stacks, much unattributed time."""
+    """Few, no or ignored samples, unreadable stacks, much unattributed time."""
     warnings = []
     unreadable, stacks = taken.errors, taken.samples + taken.errors
     if unreadable > thresholds.UNREADABLE_STACKS_SHARE * stacks and shares.evidence == "samples":
@@ -88,7 +88,7 @@ def share_warnings(shares: Shares, wall_ns: float, taken: Sampled, *, has_stacks
     if shares.evidence == "trace":
         reason = f"no samples ({taken.reason or 'none were taken'})"
         if has_stacks:
-            reason = "the call waits for a backward pass on another thread, of which stacks show too much"
+            reason = "the call waits for a backward pass on another thread, and stacks overstate that wait"
         warnings.append(f"{reason}: shares come from the corrected trace")
         warnings.append(
             "evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated"

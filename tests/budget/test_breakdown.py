@@ -284,12 +284,12 @@ BACKWARD = pd.concat(
             ("autograd::engine::evaluate_function: AddBackward0", "cpu_op", 155, 40),
             ("cudaLaunchKernel", "cuda_runtime", 160, 30),
         ).assign(tid=2),
-        # Of a thread that nobody waits for.
+        # No thread waits for this one.
         events(("aten::mul", "cpu_op", 0, 190)).assign(tid=3),
     ],
     ignore_index=True,
 )
-TOO_MUCH = "the call waits for a backward pass on another thread, of which stacks show too much"
+OVERSTATED = "the call waits for a backward pass on another thread, and stacks overstate that wait"
 WAITS = (
     "torch::autograd::Engine::execute (libtorch_cpu.so)",
     "torch::autograd::Engine::thread_main (libtorch_cpu.so)",
@@ -305,7 +305,7 @@ def test_a_backward_pass_on_another_thread_counts_where_the_trace_shows_it() -> 
     found = budget(waiting, clock(100), BACKWARD)
     assert ns(found) == ns(by_trace)
     assert found.breakdown.operators is None
-    assert f"{TOO_MUCH}: shares come from the corrected trace" in found.breakdown.warnings
+    assert f"{OVERSTATED}: shares come from the corrected trace" in found.breakdown.warnings
     assert ns(budget(waiting, clock(100), TRACE)) == {"python": 50, "wait": 50}
 
 

@@ -218,7 +218,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     recorded = read_steps(run.path, run.steps)
     traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
     device = None if counted is None else _device(run, recorded, step, classifier)
-    backward = _backward(run, others, device, fitted)
+    backward = _backward(run, [*(thread for thread, _ in of_steps), *others], device, fitted)
     of_step = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted)
     regions = _regions(run, [*(thread for thread, _ in of_steps), *others], backward, of_step.worked_share, fitted)
     samples, taken = (
@@ -349,12 +349,12 @@ def _device(
 
 
 def _backward(
-    run: StoredRun, others: Sequence[SampledThread], device: RunDevice | None, classifier: Classifier
+    run: StoredRun, threads: Sequence[SampledThread], device: RunDevice | None, classifier: Classifier
 ) -> BackwardWork | None:
     """The work of autograd's threads in the steps."""
-    threads = () if device is None else device.analysis.threads
-    recorded = {int(thread.tid): thread.host for thread in threads if thread.tid.isdigit()}
-    return backward_work(others, run.meta.pid, classifier, dict(run.meta.running), recorded)
+    traced = () if device is None else device.analysis.threads
+    recorded = {int(thread.tid): thread.host for thread in traced if thread.tid.isdigit()}
+    return backward_work(joined(threads), run.meta.pid, classifier, dict(run.meta.running), recorded)
 
 
 def _step_ratio(steps: pd.DataFrame | None) -> float | None:
@@ -428,8 +428,8 @@ def _covering(wall: StepWall, steps: pd.DataFrame | None) -> StepWall:
     return replace(wall, ci95_ns=(min(low, mean_ns), max(high, mean_ns)))
 
 
-class _OfStep(NamedTuple):
-    """The categories of a step, and what is known of its stacks.
+class _StepHost(NamedTuple):
+    """The categories of a step, and how its stacks were checked and corrected.
 
     Attributes:
         worked_share: Share of the wait for backward passes in which autograd's threads work.
@@ -450,13 +450,13 @@ def _host(
     off_cores: float | None,
     backward: BackwardWork | None,
     classifier: Classifier,
-) -> _OfStep:
+) -> _StepHost:
     """Every category's time; that of compilations, which are rare and long, by the clock if the compiler reports them."""
     told = counted is not None and counted["compile_ns"].any()
     if told:
         blocks = [[stack for stack in block if not _compiles(stack, classifier)] for block in blocks]
     if not any(blocks):
-        return _OfStep(_unknown(wall.ns))
+        return _StepHost(_unknown(wall.ns))
     by_stacks = shares_of_blocks(blocks, classifier)
     asleep = None if off_cores is None else slept(by_stacks, off_cores)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
@@ -474,7 +474,7 @@ def _host(
         worked_share = min(1.0, backward.busy_share / waiting)
         shares = with_backward(shares, backward.shares, worked_share)
     if counted is None or not told:
-        return _OfStep(_divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share)
+        return _StepHost(_divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share)
     compiling = _estimate(counted, "compile_ns")
     rest = _estimate(counted.assign(ns=counted["ns"] - counted["compile_ns"]), "ns")
     compile_ns = min(round(compiling.value), wall.ns)
@@ -482,7 +482,7 @@ def _host(
     compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
     with_compiled = (compiled if category.category == _COMPILE else category for category in host)
     host = tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled)
-    return _OfStep(host, checks, asleep, worked_share)
+    return _StepHost(host, checks, asleep, worked_share)
 
 
 def _in_operators(shares: Shares) -> float:
