@@ -91,7 +91,7 @@ class Analyzer:
 
     def analysis(self) -> TraceAnalysis:
         """The budgets."""
-        with beside() as other:
+        with beside(events=len(self._events)) as other:
             return self._analysis(other)
 
     def _analysis(self, other: Executor) -> TraceAnalysis:
@@ -177,7 +177,10 @@ class Analyzer:
         Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
         """
         keys, window = self._host.threads, self.window
-        timelines = side_by_side(lambda number: ThreadTimeline(self._host, number, window), range(len(keys)))
+        events = len(self._events)
+        timelines = side_by_side(
+            lambda number: ThreadTimeline(self._host, number, window), range(len(keys)), events=events
+        )
         if not timelines:
             return {}
         timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
@@ -185,7 +188,9 @@ class Analyzer:
         passes = backward_passes(busiest, [line for line in timelines[1:] if line.is_autograd])
         waits_from_ns = self._waits_from_ns
         pieces = side_by_side(
-            lambda line: thread_pieces(line, passes, waits_from_ns, is_busiest=line is busiest), timelines
+            lambda line: thread_pieces(line, passes, waits_from_ns, is_busiest=line is busiest),
+            timelines,
+            events=events,
         )
         return dict(zip((keys[line.number] for line in timelines), pieces, strict=True))
 

@@ -352,7 +352,7 @@ class PathAnalysis:
         self._notes: list[str] = []
         chosen = self._chosen(window, steps)
         _ = self._reaches_furthest
-        self.windows = side_by_side(lambda one: self.over(one[1], one[0]), chosen)
+        self.windows = side_by_side(lambda one: self.over(one[1], one[0]), chosen, events=len(graph.time_ns))
 
     def over(self, window: Window, step: int | None = None) -> WindowAnalysis:
         """The path of any window of positive length."""
@@ -385,8 +385,8 @@ class PathAnalysis:
             totals[each.used] += each.totals
         operators = _costliest(labels, labels.operator, totals * ~_IS_DELAY[labels.kind])
         kernels = _costliest(labels, labels.name, totals * _IS_DEVICE[labels.kind])
-        windows = tuple(side_by_side(lambda each: each.path(operators, kernels), self.windows))
-        return CriticalPath(windows, graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
+        paths = side_by_side(lambda each: each.path(operators, kernels), self.windows, events=len(graph.time_ns))
+        return CriticalPath(tuple(paths), graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
 
     def frame(self) -> pd.DataFrame:
         """Parts of all paths, in order."""
