@@ -40,7 +40,7 @@ def cross_checks(
     by_name = {category.category: category for category in host}
     if not any(category.evidence == "samples" for category in host):
         return ()
-    walls = None if ablation is None or ablation.empty else paired_sides(undisturbed(ablation, ("process", "rung")))
+    walls = rung_walls(ablation)
     checks = (
         _check(
             "guard",
@@ -60,11 +60,24 @@ def cross_checks(
             "kernel",
             _sampled(by_name["kernel"], -_waiting_ns(by_name["wait"])),
             None,
-            _kernel(walls),
+            kernels_alone(walls),
             _bound_of_kernels(by_name),
         ),
     )
     return tuple(check for check in checks if check is not None)
+
+
+def rung_walls(ablation: pd.DataFrame | None) -> PairedSides | None:
+    """Times of the rungs; None without any."""
+    return None if ablation is None or ablation.empty else paired_sides(undisturbed(ablation, ("process", "rung")))
+
+
+def kernels_alone(walls: PairedSides | None) -> Reading | None:
+    """What the kernels of compiled code take when they are called alone."""
+    if walls is None or "kernel_binding" not in walls.values:
+        return None
+    estimate = walls.estimate("kernel_binding")
+    return Reading(estimate.value, estimate.interval())
 
 
 def _check(
@@ -107,13 +120,6 @@ def _traced(category: str, traced: TraceBudget | None) -> Reading | None:
     ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if attribution.category == category)
     spread_ns = traced.spread_ns.get(category, 0.0)
     return Reading(ns, (ns - spread_ns, ns + spread_ns)) if ns else None
-
-
-def _kernel(walls: PairedSides | None) -> Reading | None:
-    if walls is None or "kernel_binding" not in walls.values:
-        return None
-    estimate = walls.estimate("kernel_binding")
-    return Reading(estimate.value, estimate.interval())
 
 
 def _step(walls: PairedSides | None, upper: str, lower: str) -> Reading | None:

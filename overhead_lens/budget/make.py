@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from overhead_lens.budget.cross_checks import cross_checks
+from overhead_lens.budget.cross_checks import cross_checks, kernels_alone, rung_walls
 from overhead_lens.budget.device import device_share
 from overhead_lens.budget.evidence import Evidence
 from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_groups, guard_tree
@@ -147,7 +147,7 @@ def _warnings(
     meta, clock = evidence.meta, evidence.clock
     yield from meta.warnings
     yield from clock_warnings(clock, len(kept), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
-    yield from share_warnings(shares, wall_ns, evidence.samples.sampled, has_stacks=bool(evidence.stacks))
+    yield from share_warnings(shares, wall_ns, evidence.samples.sampled, traced, has_stacks=bool(evidence.stacks))
     if traced is not None:
         yield from trace_warnings(traced.sum_ns, traced.bare_ns)
         yield from set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)
@@ -159,7 +159,10 @@ def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:
     if evidence.trace is None:
         return None
     costs = event_costs(evidence.calibration["rows"], PLAIN) if evidence.calibration else None
-    return trace_budget(evidence.trace.events, evidence.trace.about, classifier, costs)
+    alone = kernels_alone(rung_walls(evidence.ablation))
+    return trace_budget(
+        evidence.trace.events, evidence.trace.about, classifier, costs, None if alone is None else alone.ns
+    )
 
 
 def _shares(

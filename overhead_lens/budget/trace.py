@@ -1,8 +1,10 @@
 """Makes the trace's budget: self times by sweep line, corrected for the profiler, classified.
 
 A trace cannot see inside an operator: dispatch, hidden allocation and kernel are one span. Of an operator's self time, the time
-of a one-element operator counts as dispatcher and the rest as kernel, unless it launches kernels on a device. This is an estimate
-and is marked so.
+of a one-element operator counts as dispatcher and the rest as kernel, unless it launches kernels on a device. Nor does it see
+inside code that Inductor generated for the CPU: its kernels take what they take when they are called alone (``kernel_binding`` of
+the ablation), less what operators in it take; where they could not be called alone, its time is unattributed. These are estimates
+and are marked so.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.stats.distributions import t_quantile
-from overhead_lens.stats.values import Floats, Ints
+from overhead_lens.stats.values import Bools, Floats, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.columns import passing
+from overhead_lens.traces.host import unresolved
 from overhead_lens.traces.timeline import Nesting, sweep
 
 LOOP_EVENT = "measured_loop"
@@ -42,7 +46,7 @@ LOOP_EVENT = "measured_loop"
 _BACKWARD_SHARE = 0.02
 
 _LOOP = Attribution("python", "user")
-_KERNEL = Attribution("kernel")
+_KERNEL, _UNKNOWN = Attribution("kernel"), Attribution("unattributed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class TraceBudget:
         spread_ns: Uncertainty per category: of the profiler's cost inside the events' spans, and of the mean over calls (95 %).
         operator_calls: Calls of operators per measured call.
         backward_ns: The part of ``sum_ns`` on autograd's threads, for which the loop's thread waited.
+        compiled_ns: The part of ``sum_ns`` in compiled code whose kernels the trace does not show.
+        hides_kernels: Whether that part is unattributed, since nothing else shows them either.
     """
 
     attributions: Mapping[Attribution, float]
@@ -69,6 +75,8 @@ class TraceBudget:
     operator_names: frozenset[str]
     operator_calls: float
     backward_ns: float = 0.0
+    compiled_ns: float = 0.0
+    hides_kernels: bool = False
 
     @property
     def waits_for_backward(self) -> bool:
@@ -76,7 +84,13 @@ class TraceBudget:
         return self.backward_ns > _BACKWARD_SHARE * self.sum_ns
 
 
-def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, costs: Costs | None) -> TraceBudget:
+def trace_budget(
+    events: pd.DataFrame,
+    timing: Traced,
+    classifier: Classifier,
+    costs: Costs | None,
+    generated_kernels_ns: float | None = None,
+) -> TraceBudget:
     """Budget of the loop's thread, and of autograd's threads while it waits for them.
 
     Args:
@@ -84,6 +98,7 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         timing: Wall times and page faults of the loop, traced and bare.
         costs: Calibrated cost per class of event; without it every event costs an equal share of the profiler's slowdown. Calls
             of a device's runtime are not calibrated: they share the slowdown that the other events do not explain.
+        generated_kernels_ns: What the kernels that compiled code calls take alone, ns per call; None if that is unknown.
     """
     host, window = loop_events(events, with_backward=True)
     calls = max(1, timing.calls)
@@ -98,7 +113,8 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
     stack_distance = rms_stack_distance(host["name"].tolist())
     # An operator that calls a device's runtime has its kernel there.
-    on_device = nesting.mark_above(np.array(classes) == DEVICE_CALL)
+    launches = np.array(classes) == DEVICE_CALL
+    on_device = nesting.mark_above(launches)
     floors_ns = np.where(on_device, math.inf, timing.operator_floor_ns).tolist()
     kernels_ns = [
         sum(ns for part, ns in _split(attribution, own_ns, floor_ns) if part.category == _KERNEL.category)
@@ -118,16 +134,25 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     inside = np.array([cost.inside_ns for cost in event_costs])
     outside = np.array([cost.outside_ns for cost in event_costs]) + further
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
+    code = _hides_kernels(host, nesting, launches)
+    in_kernels = _share_of_kernels(own, code, nesting, generated_kernels_ns, calls)
     attributions: defaultdict[Attribution, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around
     spread: defaultdict[str, float] = defaultdict(float)
     by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
-    for index, (name, attribution, ns, cost, floor_ns) in enumerate(
-        zip(host["name"], attributed, own.tolist(), event_costs, floors_ns, strict=True)
+    for index, (name, attribution, ns, cost, floor_ns, is_code) in enumerate(
+        zip(host["name"], attributed, own.tolist(), event_costs, floors_ns, code.tolist(), strict=True)
     ):
         spread[attribution.category] += (cost.inside_ns + cost.spread_ns) / calls
-        for part, part_ns in _split(attribution, ns, floor_ns):
+        parts = _split(attribution, ns, floor_ns)
+        if is_code:
+            parts = (
+                [(_UNKNOWN, ns)]
+                if in_kernels is None
+                else [(attribution, ns * (1 - in_kernels)), (_KERNEL, ns * in_kernels)]
+            )
+        for part, part_ns in parts:
             attributions[part] += part_ns
             frames[part.category][name] += part_ns
             # The trace does not say where a call begins: every call gets as many events.
@@ -143,7 +168,25 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         frozenset(host.loc[operators, "name"]),
         int(operators.sum()) / calls,
         float(own[host["is_backward"].to_numpy()].sum()) / calls,
+        float(own[code].sum()) / calls,
+        bool(code.any()) and in_kernels is None,
     )
+
+
+def _hides_kernels(host: pd.DataFrame, nesting: Nesting, launches: Bools) -> Bools:
+    """Bool per event: compiled code whose kernels are not shown; ``launches``: calls of a device's runtime."""
+    return unresolved(nesting, passing(host["name"], torch_names.COMPILED_CODE.match)[: len(host)], launches)
+
+
+def _share_of_kernels(
+    own_ns: Floats, code: Bools, nesting: Nesting, generated_kernels_ns: float | None, calls: int
+) -> float | None:
+    """The share of compiled code's own time that its kernels take; None if that is unknown."""
+    if generated_kernels_ns is None:
+        return None
+    operators_ns = own_ns[~code & (nesting.nearest(code) >= 0)].sum() / calls
+    code_ns = own_ns[code].sum() / calls
+    return float(np.clip((generated_kernels_ns - operators_ns) / code_ns, 0.0, 1.0)) if code_ns > 0 else 0.0
 
 
 def _half_width_ns(call_ns: Floats) -> float:
@@ -223,8 +266,13 @@ def loop_events(events: pd.DataFrame, *, with_backward: bool = False) -> tuple[p
 def category_lane(events: pd.DataFrame, classifier: Classifier) -> pd.DataFrame:
     """The category of every instant of the loop's window as traced: ``start_ns``, ``dur_ns``, ``category``."""
     host, window = loop_events(events, with_backward=True)
-    segments = sweep(host["start_ns"].to_numpy(), host["dur_ns"].to_numpy(), window)
-    names = [classifier.classify_event(*event).category for event in zip(host["name"], host["cat"], strict=True)]
+    start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
+    segments, nesting = sweep(start, dur, window), Nesting(start, dur)
+    hidden = _hides_kernels(host, nesting, np.array(_event_classes(host, nesting.parent)) == DEVICE_CALL)
+    names = [
+        _UNKNOWN.category if is_hidden else classifier.classify_event(name, cat).category
+        for name, cat, is_hidden in zip(host["name"], host["cat"], hidden.tolist(), strict=True)
+    ]
     categories = [names[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
     columns = {"start_ns": segments.start_ns, "dur_ns": segments.dur_ns, "category": categories}
     lane: pd.DataFrame = pd.DataFrame(columns)

@@ -9,6 +9,7 @@ import pandas as pd
 from overhead_lens.budget import thresholds
 from overhead_lens.budget.model import Wall
 from overhead_lens.budget.shares import Shares
+from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.budget.wall import DEVICE_MEMORY
 from overhead_lens.instruments.peaks.evidence import Level, Peaks
 from overhead_lens.instruments.samples.evidence import Sampled
@@ -76,7 +77,9 @@ def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
     return [f"{far}: what it says of times may be off by as much ({why})"]
 
 
-def share_warnings(shares: Shares, wall_ns: float, taken: Sampled, *, has_stacks: bool) -> list[str]:
+def share_warnings(
+    shares: Shares, wall_ns: float, taken: Sampled, traced: TraceBudget | None, *, has_stacks: bool
+) -> list[str]:
     """Few, no or ignored samples, unreadable stacks, much unattributed time."""
     warnings = []
     unreadable, stacks = taken.errors, taken.samples + taken.errors
@@ -85,22 +88,31 @@ def share_warnings(shares: Shares, wall_ns: float, taken: Sampled, *, has_stacks
             f"{unreadable} of {stacks} stacks could not be read: the shares are of the others, and what runs where the"
             " sampler finds no way back to Python is missing from them"
         )
-    if shares.evidence == "trace":
+    hides_kernels = False
+    if shares.evidence == "trace" and traced is not None:
+        hides_kernels = traced.hides_kernels
         reason = f"no samples ({taken.reason or 'none were taken'})"
         if has_stacks:
             reason = "the call waits for a backward pass on another thread, and stacks overstate that wait"
         warnings.append(f"{reason}: shares come from the corrected trace")
+        shown = traced.compiled_ns and not hides_kernels
         warnings.append(
             "evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated"
+            + (
+                ", and kernels of compiled code are taken to last as long as when they are called alone"
+                if shown
+                else ""
+            )
         )
     elif shares.weight < thresholds.FEWEST_SAMPLES:
         points = 196 * (0.01 * 0.99 / shares.weight) ** 0.5
         warnings.append(f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points")
     share = shares.share("unattributed")
     if share > thresholds.UNATTRIBUTED_SHARE:
-        warnings.append(
-            f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: no rule claims the frames listed under it"
-        )
+        reason = "no rule claims the frames listed under it"
+        if hides_kernels:
+            reason = "the trace does not tell the kernels of compiled code from its Python, and they could not be called alone"
+        warnings.append(f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: {reason}")
     return warnings
 
 

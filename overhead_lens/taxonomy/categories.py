@@ -120,7 +120,7 @@ CATEGORIES = (
     Category("compile", "tracing and compiling within the measured calls", "bright_magenta", "#e0708f", "+"),
     Category(
         "unattributed",
-        "what no rule claims, listed function by function",
+        "what no rule claims or no evidence divides, listed function by function",
         "bright_black",
         "#8a827e",
         "x",

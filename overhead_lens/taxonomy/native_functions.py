@@ -1,4 +1,4 @@
-"""Which C functions of a trace with stacks are other packages'.
+"""C functions of a trace with stacks whose caller decides what they are.
 
 torch.profiler names a C function without its module: ``<built-in function zoom_shift>``. A method tells the type that it is of,
 ``<built-in method astype of numpy.ndarray object at 0x7f..>``, and a function is taken for its caller's, if that is a file of a
@@ -14,9 +14,15 @@ import re
 import sys
 from functools import cache
 
+from overhead_lens.taxonomy.rules import Attribution
+
+EXTENSION, KERNEL, UNKNOWN = Attribution("python", "extension"), Attribution("kernel"), Attribution("unattributed")
+
 _METHOD = re.compile(r"<(?:built-in )?method '?\w*'? of '?(?P<type>[\w.]+)'? object")
 _FUNCTION = re.compile(r"<built-in function (?P<name>\w+)>")
 _CALLER = re.compile(r"(?:.*/(?:site|dist)-packages/)?(?P<package>[A-Za-z_]\w*)/.*\(\d+\): ")
+_GENERATED = re.compile(r"(?:.*/)?c[a-z2-7]{50,}\.py\(\d+\): ")
+_OF_GENERATED = {"<built-in function kernel>": KERNEL, "<built-in function inductor_entry_cpp>": UNKNOWN}
 _OF_TORCH = re.compile(
     r"_?(cuda|xpu|mps|mtia)_|_reinterpret_tensor|.*torch|.*(grad|autocast|inference|tracing|compiling)"
 )
@@ -27,6 +33,18 @@ _STANDARD = (
     "marshal", "_hashlib", "unicodedata", "_bisect", "_heapq", "_signal", "_collections", "_warnings", "_imp",
     "_opcode", "_string",
 )  # fmt: skip
+
+
+def by_caller(function: str, caller: str, *, alone: bool) -> Attribution | None:
+    """The attribution of a C function by the event around it; None where its own name decides.
+
+    Args:
+        caller: Name of the event around it.
+        alone: Whether nothing of torch was recorded below it.
+    """
+    if _GENERATED.match(caller):
+        return _OF_GENERATED.get(function)
+    return EXTENSION if alone and is_other_package(function, caller) else None
 
 
 @cache

@@ -38,6 +38,9 @@ RUN_BACKWARD = "run_backward of torch._C._EngineBase"
 COMPILED_REGION_PREFIX = "Torch-Compiled Region"
 """A compiled frame (``torch/_dynamo/eval_frame.py``)."""
 
+COMPILED_CODE = re.compile(rf"{COMPILED_REGION_PREFIX}|(## Call )?CompiledFxGraph")
+"""Events in which Inductor's code runs (``torch/_dynamo/eval_frame.py``, ``torch/_inductor/output_code.py``)."""
+
 CACHE_LOOKUP = "TorchDynamo Cache Lookup"
 """Guards of a compiled frame (``torch/csrc/dynamo/eval_frame.c``)."""
 

@@ -127,7 +127,9 @@ class Analyzer:
             over_time=self.over_time,
             findings=findings(self._recorded(analysis)),
             issues=trace_issues(self.trace, analysis, self._timelines, self._linked),
-            notes=trace_notes(self.trace, analysis, self._linked, has_floor=self._floor_ns is not None),
+            notes=trace_notes(
+                self.trace, analysis, self._timelines, self._linked, has_floor=self._floor_ns is not None
+            ),
             sequences=tuple(one.sequence for one in repeated.result()),
         )
 

@@ -18,15 +18,16 @@ _MOST = 50
 
 def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel_ns: Ints) -> tuple[Cost, ...]:
     """Operators of all threads by self time, the costliest ``_MOST``; ``kernel_ns`` as ``kernel_estimate`` gives it."""
-    self_ns = np.zeros(len(host.rows), dtype=np.int64)
+    self_ns, attribution = np.zeros(len(host.rows), dtype=np.int64), host.attribution.copy()
     for timeline in timelines:
         self_ns[timeline.events] = timeline.self_ns
+        attribution[timeline.events[timeline.attribution == host.unknown]] = host.unknown
     chosen = np.flatnonzero(host.operator)
     if not len(chosen):
         return ()
     # The first event of a name decides, because it is written last.
     attributions = np.zeros(len(host.names), dtype=np.int64)
-    attributions[host.name[chosen[::-1]]] = host.attribution[chosen[::-1]]
+    attributions[host.name[chosen[::-1]]] = attribution[chosen[::-1]]
     return _costs(
         host.name[chosen],
         self_ns[chosen],

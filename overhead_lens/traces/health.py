@@ -23,6 +23,10 @@ _KNOWN = (
     | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync", torch_names.PROFILER_RANGE}
 )
 WITH_STACKS = "recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold"
+HIDDEN_KERNELS = (
+    "compiled code on the CPU is unattributed where no event tells its kernels from its Python:"
+    " with_stack=True shows the kernels, but not those of cpp_wrapper"
+)
 _KERNEL = HOST_CATEGORIES.index("kernel")
 _WARM_UP = 2.0
 _FEW_STEPS = 3
@@ -55,7 +59,9 @@ def trace_issues(
     return {reason: count for reason, count in issues.items() if count}
 
 
-def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_floor: bool) -> tuple[str, ...]:
+def trace_notes(
+    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], linked: Linked, *, has_floor: bool
+) -> tuple[str, ...]:
     """Sentences that a reader of the numbers must know."""
     notes = []
     if trace.metadata.get("with_stack") or trace.events["cat"].isin(PYTHON).any():
@@ -71,6 +77,8 @@ def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_fl
         )
     if analysis.host and not has_floor and any(cost.category == "dispatcher" for cost in analysis.operators):
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
+    if any(timeline.hides_kernels for timeline in timelines):
+        notes.append(HIDDEN_KERNELS)
     notes += _warm_up(analysis)
     if _ends_unsynchronized(trace, linked):
         notes.append(

@@ -16,7 +16,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.native_functions import is_other_package
+from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.intervals import merged
@@ -34,7 +34,7 @@ HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
 """Categories of events on host threads; "" is an event of a trace that names no categories."""
 
 _USER = Attribution("python", "user")
-_BINDING, _EXTENSION = Attribution("python", "binding"), Attribution("python", "extension")
+_BINDING, _COMPILED = Attribution("python", "binding"), Attribution("python", "compiled_runtime")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class HostEvents:
         name: int64: number in ``names``.
         attribution: int64: number in ``attributions``, by the event's own name.
         scope: bool: whether everything below has the same attribution.
-        operator, runtime, annotation: bool: what the event is; ``annotation`` only where it is transparent.
+        operator, runtime, python, annotation: bool: what the event is; ``annotation`` only where it is transparent.
         threads: (pid, tid) per thread.
     """
 
@@ -60,10 +60,16 @@ class HostEvents:
     scope: Bools
     operator: Bools
     runtime: Bools
+    python: Bools
     annotation: Bools
     threads: Sequence[tuple[str, str]]
     names: Sequence[str]
     attributions: Sequence[Attribution]
+
+    @property
+    def unknown(self) -> int:
+        """The attribution of compiled code whose kernels nothing tells from its Python."""
+        return self.attributions.index(UNKNOWN)
 
     @cached_property
     def around(self) -> Around:
@@ -78,7 +84,7 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     cat_codes, name_codes = (column.codes.to_numpy()[rows].astype(np.int64) for column in (cat, name))
     thread, threads = threads_of(events, rows)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
-    attributions = {_EXTENSION: 0}
+    attributions = {attribution: at for at, attribution in enumerate((EXTENSION, KERNEL, UNKNOWN))}
     verdicts = [
         classifier.event_verdict(
             name.categories[code // len(cat.categories)], cat.categories[code % len(cat.categories)]
@@ -100,6 +106,7 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
         scope[pair],
         passing(cat.categories, OPERATORS.__contains__)[cat_codes],
         passing(cat.categories, RUNTIME.__contains__)[cat_codes],
+        passing(cat.categories, PYTHON.__contains__)[cat_codes],
         passing(cat.categories, ANNOTATIONS.__contains__)[cat_codes] & is_user[pair],
         threads,
         list(name.categories),
@@ -182,6 +189,7 @@ class ThreadTimeline:
         covered_ns: Time covered by any of its events.
         working_ns: Self time of its operators and runtime calls.
         launches_below: bool per event: whether it is a runtime call or anything that it called is.
+        hides_kernels: Whether compiled code computes where nothing tells its kernels from its Python.
         crossing_count: Events that end after the event they began in.
         extent: Start of the first and end of the last event that lasts.
         is_autograd: Whether autograd's engine evaluating nodes takes most of the time of what begins on the thread.
@@ -199,7 +207,10 @@ class ThreadTimeline:
         scope = nesting.nearest(host.scope[self.events], outermost=True)
         self.attribution = np.where(scope >= 0, attribution[scope], attribution)
         self.launches_below = nesting.mark_above(runtime)
-        self._name_extensions(nesting.parent, ~nesting.mark_above(host.operator[self.events] | runtime))
+        self._decide_by_caller(nesting.parent, ~nesting.mark_above(host.operator[self.events] | runtime))
+        code = passing(host.names, torch_names.COMPILED_CODE.match)[host.name[self.events]]
+        code &= passing(host.attributions, _COMPILED.__eq__)[self.attribution]
+        self.attribution[unresolved(nesting, code, runtime | host.python[self.events])] = host.unknown
         self.segments = _owned(start_ns, dur_ns, annotation, window.bounds)
         self.self_ns = self.segments.self_ns(len(self.events))
         self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
@@ -213,19 +224,35 @@ class ThreadTimeline:
         engine = passing(host.names, lambda name: name.startswith(torch_names.ENGINE_PREFIX))
         in_engine = engine[host.name[self.events[top]]]
         self.is_autograd = bool(in_engine.any()) and 2 * int(dur_ns[top][in_engine].sum()) >= int(dur_ns[top].sum())
+        self.hides_kernels = bool(((self.attribution == host.unknown) & (attribution != host.unknown)).any())
         self.has_operators = bool((~annotation & ~runtime).any())
 
-    def _name_extensions(self, caller: Ints, alone: Bools) -> None:
-        """Assign C functions of other packages that Python calls, without torch below, to ``python/extension``."""
+    def _decide_by_caller(self, caller: Ints, alone: Bools) -> None:
+        """Attribute C functions whose caller decides what they are."""
         host = self.host
-        binding = passing(host.attributions, _BINDING.__eq__)
-        chosen = np.flatnonzero(binding[self.attribution] & alone & (caller >= 0))
+        chosen = np.flatnonzero(passing(host.attributions, _BINDING.__eq__)[self.attribution] & (caller >= 0))
         names = host.name[self.events]
-        pair, pairs = distinct(names[chosen] * len(host.names) + names[caller[chosen]])
-        told = passing(
-            pairs.tolist(), lambda key: is_other_package(*(host.names[code] for code in divmod(key, len(host.names))))
-        )
-        self.attribution[chosen[told[pair]]] = host.attributions.index(_EXTENSION)
+        pair, pairs = distinct((names[chosen] * len(host.names) + names[caller[chosen]]) * 2 + alone[chosen])
+        decided = []
+        for key in pairs.tolist():
+            function, around = (host.names[code] for code in divmod(key // 2, len(host.names)))
+            attribution = by_caller(function, around, alone=bool(key % 2))
+            decided.append(-1 if attribution is None else host.attributions.index(attribution))
+        found = np.array(decided or [-1], dtype=np.int64)[pair]
+        self.attribution[chosen[found >= 0]] = found[found >= 0]
+
+
+def unresolved(nesting: Nesting, code: Bools, shown: Bools) -> Bools:
+    """Bool per event of a thread: compiled code whose own time is kernels and Python together.
+
+    Args:
+        code: Whether an event is compiled code that runs; the innermost one holds the kernels.
+        shown: Whether an event tells what compiled code around it does: a call that launches, or a Python function.
+    """
+    outer = nesting.nearest(code)[nesting.parent[code & (nesting.parent >= 0)]]
+    innermost = code & ~nesting.mark_above(shown)
+    innermost[outer[outer >= 0]] = False
+    return innermost
 
 
 def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, int]) -> Segments:

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from overhead_lens.budget.model import Wall
-from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.budget.shares import shares_of_stacks, shares_of_time
+from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.budget.wall import make_floor
 from overhead_lens.budget.warnings import (
     clock_warnings,
@@ -20,6 +21,7 @@ from overhead_lens.budget.warnings import (
 )
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work
+from overhead_lens.taxonomy.rules import Attribution
 from tests.drawn.peaks import peaks as drawn_peaks
 from tests.drawn.stacks import CLASSIFIER, USER, stack
 
@@ -201,8 +203,41 @@ def test_a_corrected_trace_that_is_not_the_bare_call(corrected_ns: float, bare_n
 @pytest.mark.parametrize(("lost", "warned"), [(0, False), (30, False), (31, True)])
 def test_stacks_that_could_not_be_read(lost: int, warned: bool) -> None:  # noqa: FBT001
     shares = shares_of_stacks([[stack(USER, count=3_000)]], CLASSIFIER)
-    found = share_warnings(shares, 1_000.0, Sampled(2_970, lost), has_stacks=True)
+    found = share_warnings(shares, 1_000.0, Sampled(2_970, lost), None, has_stacks=True)
     assert [line.partition(":")[0] for line in found] == [f"{lost} of {2_970 + lost} stacks could not be read"] * warned
+
+
+@pytest.mark.parametrize(
+    ("compiled_ns", "unknown_ns", "alone", "reasons"),
+    [
+        (0.0, 0.0, False, []),
+        (0.0, 30.0, False, ["no rule claims the frames listed under it"]),
+        (500.0, 0.0, True, []),
+        (
+            500.0,
+            500.0,
+            False,
+            [
+                "the trace does not tell the kernels of compiled code from its Python, and they could not be called alone"
+            ],
+        ),
+    ],
+)
+def test_what_a_trace_says_of_kernels_of_compiled_code(
+    compiled_ns: float,
+    unknown_ns: float,
+    alone: bool,  # noqa: FBT001
+    reasons: list[str],
+) -> None:
+    times = {Attribution("python", "user"): 1_000.0 - unknown_ns, Attribution("unattributed"): unknown_ns}
+    traced = TraceBudget(
+        times, {}, 1_000.0, 1_000.0, 0.0, {}, frozenset(), 0.0, 0.0, compiled_ns, bool(compiled_ns) and not alone
+    )
+    found = share_warnings(shares_of_time(times, {}, 0.0), 1_000.0, Sampled(), traced, has_stacks=False)
+    estimated = [line for line in found if line.startswith("evidence: trace")]
+    assert [line.endswith("when they are called alone") for line in estimated] == [alone]
+    unattributed = [line.partition(" is unattributed: ") for line in found if " is unattributed: " in line]
+    assert [reason for _, _, reason in unattributed] == reasons
 
 
 @pytest.mark.parametrize(

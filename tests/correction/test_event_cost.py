@@ -517,3 +517,39 @@ def test_calls_of_a_device_share_what_the_others_do_not_explain(slower_ns: int) 
         {"python": 40 - 6, "dispatcher": 80 - 4 - of_launch / 2, "launch": 80 - of_launch / 2}
     )
     assert found.sum_ns == pytest.approx(200 - 10 - of_launch)
+
+
+@pytest.mark.parametrize(
+    ("alone_ns", "times"),
+    [
+        # The operator in it takes 1,500 of what the kernels take alone.
+        (
+            3_000.0,
+            {"python/user": 4_000, "python/compiled_runtime": 3_000, "dispatcher/dispatch": 1_500, "kernel": 1_500},
+        ),
+        (1_000.0, {"python/user": 4_000, "python/compiled_runtime": 4_500, "dispatcher/dispatch": 1_500, "kernel": 0}),
+        (99_000.0, {"python/user": 4_000, "python/compiled_runtime": 0, "dispatcher/dispatch": 1_500, "kernel": 4_500}),
+        (None, {"python/user": 4_000, "unattributed": 4_500, "dispatcher/dispatch": 1_500}),
+    ],
+)
+def test_kernels_of_compiled_code_take_what_they_take_alone(alone_ns: float | None, times: dict[str, float]) -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        ("## Call CompiledFxGraph f ##", "user_annotation", 1_000, 6_000),
+        ("aten::mm", "cpu_op", 2_000, 1_500),
+    )
+    costs = {OPERATOR_NESTED: EventCost(0, 0)}
+    found = trace_budget(trace, TIMING, CLASSIFIER, costs, alone_ns)
+    assert {str(attribution): ns for attribution, ns in found.attributions.items()} == pytest.approx(times)
+    assert (found.compiled_ns, found.hides_kernels) == (4_500, alone_ns is None)
+
+
+def test_compiled_code_that_launches_hides_no_kernels() -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        ("## Call CompiledFxGraph f ##", "user_annotation", 1_000, 6_000),
+        ("cuLaunchKernel", "cuda_driver", 2_000, 1_500),
+    )
+    found = trace_budget(trace, structs.replace(TIMING, bare_wall_ns=10_000), CLASSIFIER, None)
+    assert (found.compiled_ns, found.hides_kernels) == (0, False)
+    assert {each.category: ns for each, ns in found.attributions.items() if ns} == {"python": 4_500, "launch": 1_500}

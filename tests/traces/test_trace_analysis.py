@@ -69,7 +69,7 @@ def test_everything_under_a_compilation_is_compile() -> None:
         drawn("    [---)", "aten::empty"),
         drawn("              [--)", "aten::empty"),
     ).analysis()
-    assert host(analysis.host) == {"compile": 11, "allocation": 3, "python": 6}
+    assert host(analysis.host) == {"compile": 11, "allocation": 3, "unattributed": 6}
 
 
 def test_a_lambda_guard_is_guard_time() -> None:

@@ -21,6 +21,8 @@ from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
 
 _FUSED = re.compile(r"aten::_(foreach|fused)_")
 _BACKWARD = re.compile(r"backward", re.IGNORECASE)
+_BINDING = Attribution("python", "binding")
+_RUNTIME = (Attribution("python", "compiled_runtime"), Attribution("guard"))
 _OWN_PYTHON = frozenset({"user", "library", "extension", "gc", "import"})
 _FUSED_OPERATORS = 20
 _LEAST_USUAL_NS = 1_000
@@ -66,6 +68,12 @@ _UNFUSED = Wording(
     "dispatcher",
     "the optimizer runs several small operators for each parameter",
     "fused=True, or foreach=True, of the optimizer",
+)
+_COMPILED = Wording(
+    "compiled_runtime",
+    "python",
+    "compiled code is called so often that guards, wrappers and checks around its kernels take this time",
+    "larger graphs without breaks, torch._inductor.config.cpp_wrapper = True, fewer guards (guard_filter_fn)",
 )
 _PYTHON = Wording(
     "host_python",
@@ -205,7 +213,8 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
     """Time in which the host worked on its own, beyond ``known``.
 
     With a device: idle time of the window while its host launched nothing for ``LONG`` times the median interval between two
-    launches, and no wait is to blame. Without: what the busiest thread spends in Python other than torch's.
+    launches, and no wait is to blame. Without: what the busiest thread spends around the kernels of compiled code, and in Python
+    other than torch's.
     """
     for device in recorded.devices:
         when = long_intervals(recorded, device, known)
@@ -225,6 +234,22 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
         if when.total_ns:
             named = recorded.frames(when, [busiest])
             yield from recorded.located(_PYTHON, recorded.at_most(when), when, named, _place_of(named))
+        when = without(_around_kernels(recorded, busiest), known)
+        if when.total_ns:
+            named = recorded.frames(when, [busiest])
+            yield from recorded.located(_COMPILED, recorded.at_most(when), when, named, _place_of(named))
+
+
+def _around_kernels(recorded: Recorded, thread: ThreadPieces) -> Union:
+    """Time of a thread in guards, in the compiled runtime and in C functions that either calls; nothing without Python stacks."""
+    host = recorded.host
+    by_runtime = passing(host.attributions, _RUNTIME.__contains__)[host.attribution]
+    caller = host.around.nearest(host.python & ~passing(host.attributions, _BINDING.__eq__)[host.attribution])
+    called = by_runtime | ((caller >= 0) & by_runtime[caller])
+    chosen = passing(thread.attributions, (*_RUNTIME, _BINDING).__contains__)[thread.attribution] & (thread.owner >= 0)
+    chosen[chosen] = called[thread.timeline.events[thread.owner[chosen]]]
+    chosen &= bool(host.python[thread.timeline.events].any())
+    return union(thread.start_ns[chosen], thread.dur_ns[chosen])
 
 
 def long_intervals(recorded: Recorded, device: DeviceTimeline, known: Union) -> Union:

@@ -26,6 +26,7 @@ _SAID = {
     "memory_growth": "memory grows at every step, and the driver's allocator takes {time}",
     "slow_launches": "a few slow launches hold the host for {time}",
     "unfused_optimizer": "the optimizer goes from parameter to parameter for {time}",
+    "compiled_runtime": "calls of compiled code take {time} around their kernels",
     "host_python": "the host works in Python for {time}",
     "host_work": "the host works on its own for {time}",
     "starved_backward": "the backward pass does not get on for {time}",
