@@ -47,8 +47,9 @@ def _state(analysis: TraceAnalysis) -> str:
     device = _idlest(analysis)
     if device is None:
         most = max(analysis.host, key=lambda category: category.ns)
-        verb = "is" if most.category == "unattributed" else "is in"
-        return f"no device work, and {most.share:.0%} of the busiest thread {verb} {most.category}"
+        if most.category == "unattributed":
+            return f"no device work, and {most.share:.0%} of the busiest thread is unattributed"
+        return f"no device work, and the busiest thread spends {most.share:.0%} in {most.category}"
     kinds = device.kinds
     span_ns = max(1, device.span_ns)
     parts = [("computes", kinds.compute_ns), ("only communicates", kinds.communication_ns - kinds.overlap_ns)]
