@@ -35,16 +35,17 @@ _STANDARD = (
 )  # fmt: skip
 
 
-def by_caller(function: str, caller: str, *, alone: bool) -> Attribution | None:
+def by_caller(function: str, caller: str, *, calls_torch: bool, launches: bool) -> Attribution | None:
     """The attribution of a C function by the event around it; None where its own name decides.
 
     Args:
         caller: Name of the event around it.
-        alone: Whether nothing of torch was recorded below it.
+        calls_torch: Whether operators or calls of a device's runtime were recorded below it.
+        launches: Whether calls of a device's runtime were.
     """
     if _GENERATED.match(caller):
-        return _OF_GENERATED.get(function)
-    return EXTENSION if alone and is_other_package(function, caller) else None
+        return None if launches else _OF_GENERATED.get(function)
+    return EXTENSION if not calls_torch and is_other_package(function, caller) else None
 
 
 @cache

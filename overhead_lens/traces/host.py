@@ -207,7 +207,7 @@ class ThreadTimeline:
         scope = nesting.nearest(host.scope[self.events], outermost=True)
         self.attribution = np.where(scope >= 0, attribution[scope], attribution)
         self.launches_below = nesting.mark_above(runtime)
-        self._decide_by_caller(nesting.parent, ~nesting.mark_above(host.operator[self.events] | runtime))
+        self._decide_by_caller(nesting.parent, nesting.mark_above(host.operator[self.events] | runtime))
         code = passing(host.names, torch_names.COMPILED_CODE.match)[host.name[self.events]]
         code &= passing(host.attributions, _COMPILED.__eq__)[self.attribution]
         self.attribution[unresolved(nesting, code, runtime | host.python[self.events])] = host.unknown
@@ -227,18 +227,20 @@ class ThreadTimeline:
         self.hides_kernels = bool(((self.attribution == host.unknown) & (attribution != host.unknown)).any())
         self.has_operators = bool((~annotation & ~runtime).any())
 
-    def _decide_by_caller(self, caller: Ints, alone: Bools) -> None:
+    def _decide_by_caller(self, caller: Ints, calls_torch: Bools) -> None:
         """Attribute C functions whose caller decides what they are."""
         host = self.host
         chosen = np.flatnonzero(passing(host.attributions, _BINDING.__eq__)[self.attribution] & (caller >= 0))
         names = host.name[self.events]
-        pair, pairs = distinct((names[chosen] * len(host.names) + names[caller[chosen]]) * 2 + alone[chosen])
-        decided = []
-        for key in pairs.tolist():
-            function, around = (host.names[code] for code in divmod(key // 2, len(host.names)))
-            attribution = by_caller(function, around, alone=bool(key % 2))
-            decided.append(-1 if attribution is None else host.attributions.index(attribution))
-        found = np.array(decided or [-1], dtype=np.int64)[pair]
+        columns = names[chosen], names[caller[chosen]], calls_torch[chosen], self.launches_below[chosen]
+        counts = len(host.names), len(host.names), 2, 2
+        case, cases = distinct(np.ravel_multi_index(columns, counts))
+        decided = [
+            by_caller(host.names[function], host.names[around], calls_torch=bool(torch), launches=bool(launches))
+            for function, around, torch, launches in zip(*np.unravel_index(cases, counts), strict=True)
+        ]
+        numbers = [-1 if attribution is None else host.attributions.index(attribution) for attribution in decided]
+        found = np.array(numbers or [-1], dtype=np.int64)[case]
         self.attribution[chosen[found >= 0]] = found[found >= 0]
 
 

@@ -81,6 +81,17 @@ def test_stacks_show_kernels(function: str, caller: str, below: str | None, cate
     assert found["python/compiled_runtime"] == 3 + (10 if caller.startswith("/tmp") else 0)
 
 
+def test_a_wrapper_in_cpp_that_launches_hides_nothing() -> None:
+    analysis = analyzer_of(
+        python("[---------------)  ", GENERATED),
+        python(" [------------)    ", "<built-in function inductor_entry_cpp>"),
+        call("   [---)           ", 7),
+        kernel("       [-------)   ", 7),
+    ).analysis()
+    assert parts(analysis) == {"python/compiled_runtime": 3, "python/binding": 9}
+    assert host(analysis.host) == {"python": 12, "launch": 4}
+
+
 @settings(max_examples=25)
 @given(
     wrapper_ns=st.integers(20, 60),
