@@ -115,7 +115,8 @@ def trace_budget(
     # An operator that calls a device's runtime has its kernel there.
     launches = np.array(classes) == DEVICE_CALL
     on_device = nesting.mark_above(launches)
-    floors_ns = np.where(on_device, math.inf, timing.operator_floor_ns).tolist()
+    only_calls = host["name"].isin(torch_names.WITHOUT_KERNEL).to_numpy()
+    floors_ns = np.where(on_device | only_calls, math.inf, timing.operator_floor_ns).tolist()
     kernels_ns = [
         sum(ns for part, ns in _split(attribution, own_ns, floor_ns) if part.category == _KERNEL.category)
         for attribution, own_ns, floor_ns in zip(attributed, self_ns.tolist(), floors_ns, strict=True)

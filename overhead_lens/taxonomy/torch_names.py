@@ -121,6 +121,19 @@ VIEWS = frozenset(
 )  # fmt: skip
 """Operators that only make a view of their argument's storage."""
 
+COMPOSITES = frozenset(
+    f"aten::{name}"
+    for name in (
+        "to", "contiguous", "reshape", "flatten", "type_as", "resolve_conj", "resolve_neg", "item", "is_nonzero", "matmul",
+        "linear", "dropout", "layer_norm", "batch_norm", "conv1d", "conv2d", "conv3d", "cross_entropy_loss", "nll_loss",
+        "nll_loss_nd", "scaled_dot_product_attention", "max_pool2d", "einsum", "chunk", "square",
+    )
+)  # fmt: skip
+"""Operators that compute by calling others only (CompositeImplicitAutograd in ``aten/src/ATen/native/native_functions.yaml``)."""
+
+WITHOUT_KERNEL = VIEWS | COMPOSITES
+"""Operators whose own time holds no kernel."""
+
 
 def operator_of_entry(entry: str) -> str:
     """``bernoulli__float`` as ``aten::bernoulli_``: an operator's C++ name without its overload suffix."""

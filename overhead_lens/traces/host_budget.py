@@ -204,13 +204,15 @@ def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
 
 
 def computing(timeline: ThreadTimeline) -> Bools:
-    """Bool per event of the thread: operators that launched nothing and are not views: they may hold a CPU kernel."""
+    """Bool per event of the thread: operators that launched nothing and may hold a CPU kernel: no views, no composites."""
     host = timeline.host
     dispatch = passing(host.attributions, _DISPATCH.__eq__)
-    collectives = passing(host.names, lambda name: name.startswith(torch_names.COLLECTIVE_PREFIXES))
-    excluded = (_is_view(host) | collectives[host.name])[timeline.events]
+    without_kernel = passing(
+        host.names,
+        lambda name: name in torch_names.WITHOUT_KERNEL or name.startswith(torch_names.COLLECTIVE_PREFIXES),
+    )
     candidates: Bools = host.operator[timeline.events] & dispatch[timeline.attribution]
-    return candidates & ~timeline.launches_below & ~excluded
+    return candidates & ~timeline.launches_below & ~without_kernel[host.name[timeline.events]]
 
 
 def host_budgets(

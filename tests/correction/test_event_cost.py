@@ -544,6 +544,19 @@ def test_kernels_of_compiled_code_take_what_they_take_alone(alone_ns: float | No
     assert (found.compiled_ns, found.hides_kernels) == (4_500, alone_ns is None)
 
 
+@pytest.mark.parametrize(("name", "kernel_ns"), [("aten::add", 3_000), ("aten::to", 0), ("aten::view", 0)])
+def test_an_operator_that_only_calls_others_has_no_kernel(name: str, kernel_ns: int) -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        (name, "cpu_op", 1_000, 5_000),
+        ("aten::empty", "cpu_op", 2_000, 1_000),
+    )
+    timing = structs.replace(TIMING, operator_floor_ns=1_000)
+    found = trace_budget(trace, timing, CLASSIFIER, {OPERATOR_NESTED: EventCost(0, 0)})
+    times = {each.category: ns for each, ns in found.attributions.items() if ns}
+    assert (times.get("kernel", 0), times["dispatcher"]) == (kernel_ns, 4_000 - kernel_ns)
+
+
 def test_compiled_code_that_launches_hides_no_kernels() -> None:
     trace = events(
         ("measured_loop", "user_annotation", 0, 10_000),

@@ -93,6 +93,15 @@ def test_a_cpu_operator_is_divided_by_what_a_view_takes() -> None:
     assert any("estimate" in note for note in analysis.notes)
 
 
+def test_an_operator_that_only_calls_others_is_dispatcher_as_a_whole() -> None:
+    analysis = analyzer_of(
+        drawn("[--)", VIEW),
+        drawn("   [--------------)", "aten::linear"),
+        drawn("      [---------)", "aten::addmm"),
+    ).analysis()
+    assert host(analysis.host) == {"dispatcher": 3 + 5 + 3, "kernel": 7}
+
+
 def test_an_operator_that_launches_is_dispatcher_as_a_whole() -> None:
     analysis = analyzer_of(
         drawn("[)", VIEW),
