@@ -95,15 +95,11 @@ def share_warnings(
         if has_stacks:
             reason = "the call waits for a backward pass on another thread, and stacks overstate that wait"
         warnings.append(f"{reason}: shares come from the corrected trace")
-        shown = traced.compiled_ns and not hides_kernels
-        warnings.append(
-            "evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated"
-            + (
-                ", and kernels of compiled code are taken to last as long as when they are called alone"
-                if shown
-                else ""
-            )
-        )
+        estimated = ["the split of an operator into dispatcher, allocation and kernel is estimated"]
+        if traced.compiled_ns and not hides_kernels:
+            estimated.append("kernels of compiled code are taken to last as long as when they are called alone")
+        estimated.append("code that records no event, such as NumPy's, counts as python")
+        warnings.append(f"evidence: trace, so {', '.join(estimated[:-1])}, and {estimated[-1]}")
     elif shares.weight < thresholds.FEWEST_SAMPLES:
         points = 196 * (0.01 * 0.99 / shares.weight) ** 0.5
         warnings.append(f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points")
