@@ -1,10 +1,10 @@
 """Makes the trace's budget: self times by sweep line, corrected for the profiler, classified.
 
 A trace cannot see inside an operator: dispatch, hidden allocation and kernel are one span. Of an operator's self time, the time
-of a one-element operator counts as dispatcher and the rest as kernel, unless it launches kernels on a device. Nor does it see
-inside code that Inductor generated for the CPU: its kernels take what they take when they are called alone (``kernel_binding`` of
-the ablation), less what operators in it take; where they could not be called alone, its time is unattributed. These are estimates
-and are marked so.
+of a one-element operator counts as dispatcher and the rest as kernel, unless it launches kernels on a device or only calls other
+operators. Code that Inductor generated for the CPU is one span, too. Ablation calls its kernels alone (``kernel_binding``); that
+time, minus the operators in the span, counts as kernel. Without that rung the span is unattributed. These are estimates and are
+marked so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from overhead_lens.correction.event_cost import (
     OPERATOR_NESTED,
     OPERATOR_OUTER,
     Costs,
+    EventCost,
     equal_cost,
     event_class,
     uniform_costs,
@@ -37,7 +38,6 @@ from overhead_lens.stats.values import Bools, Floats, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
-from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import unresolved
 from overhead_lens.traces.timeline import Nesting, sweep
 
@@ -126,12 +126,7 @@ def trace_budget(
     costs = {name: cost.at_distance(stack_distance).at_interval(period_ns) for name, cost in costs.items()}
     event_costs = [costs.get(name, costs[OPERATOR_NESTED]) for name in classes]
     further = _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
-    if device_calls := classes.count(DEVICE_CALL):
-        others_ns = sum(cost.total_ns for name, cost in zip(classes, event_costs, strict=True) if name != DEVICE_CALL)
-        of_call = equal_cost(max(0.0, taken_ns - others_ns - float(further.sum())) / device_calls)
-        event_costs = [
-            of_call if name == DEVICE_CALL else cost for name, cost in zip(classes, event_costs, strict=True)
-        ]
+    event_costs = _with_device_calls(classes, event_costs, taken_ns - float(further.sum()))
     inside = np.array([cost.inside_ns for cost in event_costs])
     outside = np.array([cost.outside_ns for cost in event_costs]) + further
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
@@ -146,13 +141,7 @@ def trace_budget(
         zip(host["name"], attributed, own.tolist(), event_costs, floors_ns, code.tolist(), strict=True)
     ):
         spread[attribution.category] += (cost.inside_ns + cost.spread_ns) / calls
-        parts = _split(attribution, ns, floor_ns)
-        if is_code:
-            parts = (
-                [(_UNKNOWN, ns)]
-                if in_kernels is None
-                else [(attribution, ns * (1 - in_kernels)), (_KERNEL, ns * in_kernels)]
-            )
+        parts = _split_code(attribution, ns, in_kernels) if is_code else _split(attribution, ns, floor_ns)
         for part, part_ns in parts:
             attributions[part] += part_ns
             frames[part.category][name] += part_ns
@@ -174,9 +163,18 @@ def trace_budget(
     )
 
 
+def _with_device_calls(classes: Sequence[str], costs: Sequence[EventCost], taken_ns: float) -> list[EventCost]:
+    """The cost of each event, where calls of a device's runtime share what the others leave of ``taken_ns``."""
+    calls = classes.count(DEVICE_CALL)
+    others_ns = sum(cost.total_ns for name, cost in zip(classes, costs, strict=True) if name != DEVICE_CALL)
+    of_call = equal_cost(max(0.0, taken_ns - others_ns) / max(1, calls))
+    return [of_call if name == DEVICE_CALL else cost for name, cost in zip(classes, costs, strict=True)]
+
+
 def _hides_kernels(host: pd.DataFrame, nesting: Nesting, launches: Bools) -> Bools:
     """Bool per event: compiled code whose kernels are not shown; ``launches``: calls of a device's runtime."""
-    return unresolved(nesting, passing(host["name"], torch_names.COMPILED_CODE.match)[: len(host)], launches)
+    code = [torch_names.COMPILED_CODE.match(name) is not None for name in host["name"]]
+    return unresolved(nesting, np.array(code, dtype=bool), launches)
 
 
 def _share_of_kernels(
@@ -284,3 +282,10 @@ def _split(attribution: Attribution, ns: float, operator_floor_ns: float) -> lis
     if attribution != Attribution("dispatcher", "dispatch") or ns <= operator_floor_ns:
         return [(attribution, ns)]
     return [(attribution, operator_floor_ns), (_KERNEL, ns - operator_floor_ns)]
+
+
+def _split_code(attribution: Attribution, ns: float, in_kernels: float | None) -> list[tuple[Attribution, float]]:
+    """The time of compiled code, by the share of it that its kernels take; None if that is unknown."""
+    if in_kernels is None:
+        return [(_UNKNOWN, ns)]
+    return [(attribution, ns * (1 - in_kernels)), (_KERNEL, ns * in_kernels)]

@@ -1,4 +1,4 @@
-"""C functions of a trace with stacks whose caller decides what they are.
+"""Classifies C functions of a trace with stacks by their callers.
 
 torch.profiler names a C function without its module: ``<built-in function zoom_shift>``. A method tells the type that it is of,
 ``<built-in method astype of numpy.ndarray object at 0x7f..>``, and a function is taken for its caller's, if that is a file of a

@@ -228,7 +228,7 @@ class ThreadTimeline:
         self.has_operators = bool((~annotation & ~runtime).any())
 
     def _decide_by_caller(self, caller: Ints, calls_torch: Bools) -> None:
-        """Attribute C functions whose caller decides what they are."""
+        """Attribute C functions by their callers, where their own names do not tell."""
         host = self.host
         chosen = np.flatnonzero(passing(host.attributions, _BINDING.__eq__)[self.attribution] & (caller >= 0))
         names = host.name[self.events]
