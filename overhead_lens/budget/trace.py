@@ -20,7 +20,7 @@ import pandas as pd
 from overhead_lens.correction.apply import corrected_self_ns
 from overhead_lens.correction.event_cost import (
     COMPILED_REGION,
-    DEVICE_CALL,
+    OF_DEVICES,
     OF_OPERATORS,
     OPERATOR_NESTED,
     OPERATOR_OUTER,
@@ -97,7 +97,7 @@ def trace_budget(
         events: Event frame of the plain trace; its ``measured_loop`` annotation is the loop, or everything where it has none.
         timing: Wall times and page faults of the loop, traced and bare.
         costs: Calibrated cost per class of event; without it every event costs an equal share of the profiler's slowdown. Calls
-            of a device's runtime are not calibrated: they share the slowdown that the other events do not explain.
+            of a device's runtime that are not calibrated share the slowdown that the other events do not explain.
         generated_kernels_ns: What the kernels that compiled code calls take alone, ns per call; None if that is unknown.
     """
     host, window = loop_events(events, with_backward=True)
@@ -110,10 +110,10 @@ def trace_budget(
     segments, nesting = sweep(start, dur, window), Nesting(start, dur)
     parent = nesting.parent
     attributed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
-    classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
+    classes, self_ns = _event_classes(host, parent, _starting_work(events, host)), segments.self_ns(len(host))
     stack_distance = rms_stack_distance(host["name"].tolist())
     # An operator that calls a device's runtime has its kernel there.
-    launches = np.array(classes) == DEVICE_CALL
+    launches = np.isin(classes, OF_DEVICES)
     on_device = nesting.mark_above(launches)
     only_calls = host["name"].isin(torch_names.WITHOUT_KERNEL).to_numpy()
     floors_ns = np.where(on_device | only_calls, math.inf, timing.operator_floor_ns).tolist()
@@ -124,9 +124,8 @@ def trace_budget(
     regions = classes.count(COMPILED_REGION)
     period_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
     costs = {name: cost.at_distance(stack_distance).at_interval(period_ns) for name, cost in costs.items()}
-    event_costs = [costs.get(name, costs[OPERATOR_NESTED]) for name in classes]
     further = _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
-    event_costs = _with_device_calls(classes, event_costs, taken_ns - float(further.sum()))
+    event_costs = _event_costs(classes, costs, taken_ns - float(further.sum()))
     inside = np.array([cost.inside_ns for cost in event_costs])
     outside = np.array([cost.outside_ns for cost in event_costs]) + further
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
@@ -163,12 +162,20 @@ def trace_budget(
     )
 
 
-def _with_device_calls(classes: Sequence[str], costs: Sequence[EventCost], taken_ns: float) -> list[EventCost]:
-    """The cost of each event, where calls of a device's runtime share what the others leave of ``taken_ns``."""
-    calls = classes.count(DEVICE_CALL)
-    others_ns = sum(cost.total_ns for name, cost in zip(classes, costs, strict=True) if name != DEVICE_CALL)
-    of_call = equal_cost(max(0.0, taken_ns - others_ns) / max(1, calls))
-    return [of_call if name == DEVICE_CALL else cost for name, cost in zip(classes, costs, strict=True)]
+def _event_costs(classes: Sequence[str], costs: Costs, taken_ns: float) -> list[EventCost]:
+    """The cost of each event; calls of a device's runtime without a calibration share what the others leave of ``taken_ns``."""
+    shared = [name for name in OF_DEVICES if name not in costs]
+    known = {name: costs.get(name, costs[OPERATOR_NESTED]) for name in set(classes).difference(shared)}
+    others_ns = sum(known[name].total_ns for name in classes if name in known)
+    of_call = equal_cost(max(0.0, taken_ns - others_ns) / max(1, len([name for name in classes if name in shared])))
+    return [known.get(name, of_call) for name in classes]
+
+
+def _starting_work(events: pd.DataFrame, host: pd.DataFrame) -> Bools:
+    """Bool per host event: whether it has the correlation of work on a device."""
+    work = events.loc[events["cat"].isin(DEVICE_CATEGORIES), "correlation"]
+    starting: Bools = host["correlation"].isin(work[work > 0]).to_numpy()
+    return starting
 
 
 def _hides_kernels(host: pd.DataFrame, nesting: Nesting, launches: Bools) -> Bools:
@@ -196,14 +203,17 @@ def _half_width_ns(call_ns: Floats) -> float:
     return t_quantile(0.025, calls - 1) * float(call_ns.std(ddof=1)) / math.sqrt(calls)
 
 
-def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
+def _event_classes(host: pd.DataFrame, parent: Ints, launches: Bools) -> list[str]:
     """Classes of events in the order of their starts, parents before children.
 
     An operator is nested if another operator calls it; below an annotation (a compiled graph's) Python calls it.
     """
     classes: list[str] = []
-    for name, category, above in zip(host["name"], host["cat"], parent.tolist(), strict=True):
-        classes.append(event_class(name, category, outer=above < 0 or classes[above] not in OF_OPERATORS))
+    for name, category, above, launching in zip(
+        host["name"], host["cat"], parent.tolist(), launches.tolist(), strict=True
+    ):
+        outer = above < 0 or classes[above] not in OF_OPERATORS
+        classes.append(event_class(name, category, outer=outer, launches=launching))
     return classes
 
 
@@ -267,7 +277,8 @@ def category_lane(events: pd.DataFrame, classifier: Classifier) -> pd.DataFrame:
     host, window = loop_events(events, with_backward=True)
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, nesting = sweep(start, dur, window), Nesting(start, dur)
-    hidden = _hides_kernels(host, nesting, np.array(_event_classes(host, nesting.parent)) == DEVICE_CALL)
+    classes = _event_classes(host, nesting.parent, _starting_work(events, host))
+    hidden = _hides_kernels(host, nesting, np.isin(classes, OF_DEVICES))
     names = [
         _UNKNOWN.category if is_hidden else classifier.classify_event(name, cat).category
         for name, cat, is_hidden in zip(host["name"], host["cat"], hidden.tolist(), strict=True)

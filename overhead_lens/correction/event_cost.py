@@ -19,9 +19,13 @@ PYTHON_FUNCTION = "python_function"
 C_CALL = "c_call"
 MEMORY = "memory"
 DEVICE_CALL = "device_call"
+DEVICE_LAUNCH = "device_launch"
 
 # Classes whose cost was measured in calls with few distinct events.
 OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
+
+# Calls of a device's runtime; those that start work on it are recorded there as well.
+OF_DEVICES = (DEVICE_CALL, DEVICE_LAUNCH)
 
 # Classes that occur rarely in a compiled call, at long intervals.
 OF_REGIONS = (COMPILED_REGION, FAST_ANNOTATION)
@@ -86,17 +90,18 @@ def between(points: Points, at: float) -> float:
     return float(np.interp(at, arguments, values))
 
 
-def event_class(name: str, category: str, *, outer: bool) -> str:
+def event_class(name: str, category: str, *, outer: bool, launches: bool = False) -> str:
     """Class of an event.
 
     Args:
         category: ``cat`` of the trace.
         outer: Whether no operator calls it.
+        launches: Whether it starts work on a device.
     """
     if category == "python_function":
         return C_CALL if name.startswith("<built-in") else PYTHON_FUNCTION
     if category.endswith(("_runtime", "_driver")):
-        return DEVICE_CALL
+        return DEVICE_LAUNCH if launches else DEVICE_CALL
     for prefixes, named in _BY_NAME:
         if name.startswith(prefixes):
             return named

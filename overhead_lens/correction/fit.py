@@ -27,6 +27,7 @@ from overhead_lens.correction.event_cost import (
     COMPILED_REGION,
     FAST_ANNOTATION,
     MEMORY,
+    OF_DEVICES,
     OF_OPERATORS,
     OF_REGIONS,
     OPERATOR_NESTED,
@@ -101,6 +102,7 @@ def _fit_process(rows: Sequence[_Row], flags: str) -> dict[str, EventCost]:
         costs[COMPILED_REGION] = _region(by_kind["compiled"][0], costs)
     if by_kind["backward"] and OPERATOR_NESTED in costs:
         costs[BACKWARD_NODE] = _backward(by_kind["backward"], costs[OPERATOR_NESTED])
+    costs.update({kind: _device_call(by_kind[kind][0]) for kind in OF_DEVICES if by_kind[kind]})
     return _with_cold_caches(costs, by_kind)
 
 
@@ -186,6 +188,13 @@ def _inside_ns(row: _Row, prefix: str = "") -> float:
 def _annotation(row: _Row) -> EventCost:
     total_ns = _recording_ns(row)
     return EventCost(total_ns, min(_inside_ns(row), total_ns))
+
+
+def _device_call(row: _Row) -> EventCost:
+    """Cost of a call of a device's runtime, which is timed by itself: what its span is longer than the bare call is inside."""
+    total_ns = _recording_ns(row)
+    inside_ns = max(row["span_ns"].values(), default=0.0) - _fastest_ns(row, "bare")
+    return EventCost(total_ns, min(max(0.0, inside_ns), total_ns))
 
 
 def _python(rows: Sequence[_Row]) -> dict[str, EventCost]:

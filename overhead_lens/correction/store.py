@@ -64,11 +64,14 @@ def save(name: str, calibration: Mapping[str, Any]) -> str | None:
     return None
 
 
-def processes(calibration: Mapping[str, Any] | None, flags: str, *, compiled: bool) -> int:
-    """Number of processes measured under a set of flags, with compiled calls if requested."""
+def processes(calibration: Mapping[str, Any] | None, flags: str, *, compiled: bool, device: bool = False) -> int:
+    """Number of processes measured under a set of flags, with compiled calls and those of a device if requested."""
     rows = (calibration or {}).get("rows", [])
-    kind = "compiled" if compiled else "operator"
-    return len({row.get("process", 0) for row in rows if row["flags"] == flags and row["kind"] == kind})
+    kinds = {"operator", *(["compiled"] if compiled else []), *(["device_launch"] if device else [])}
+    counts = [
+        {row.get("process", 0) for row in rows if row["flags"] == flags and row["kind"] == kind} for kind in kinds
+    ]
+    return min(map(len, counts))
 
 
 def joined(kept: Mapping[str, Any] | None, measured: MeasuredCosts) -> dict[str, Any]:

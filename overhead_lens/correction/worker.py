@@ -9,6 +9,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -51,6 +52,9 @@ _DISPLACED = {
     ("operator", "stack"): "displaced_operator",
     ("compiled", "x * 2"): "displaced_compiled",
 }
+
+_DEVICE_CALLS = 300
+_BARE_ON_DEVICE = "bare_device_calls"
 
 Call = Callable[[], object]
 
@@ -111,6 +115,46 @@ def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
     }
 
 
+def time_bare_device_calls(session: Session) -> None:
+    """Time the device's calibration calls while nothing has recorded the device: what records it stays, and slows them."""
+    bare_ns = {}
+    for kind, call in _device_calls().items():
+        _timed_on_device(call)
+        bare_ns[kind] = [_timed_on_device(call) for _ in range(_ROUNDS)]
+    session.kept[_BARE_ON_DEVICE] = bare_ns
+
+
+def _device_calls() -> dict[str, Call]:
+    """Calls of CUDA's runtime without an operator: a question, and the launch of a kernel that ends at once."""
+    return {
+        # Stream.query is a function of Python around it.
+        "device_call": partial(torch._C._CudaStreamBase.query, torch.cuda.current_stream()),  # noqa: SLF001
+        "device_launch": partial(torch.cuda._sleep, 0),  # noqa: SLF001 (no public function only launches)
+    }
+
+
+def _device_rows(session: Session) -> list[dict[str, Any]]:
+    """Rows of the device's calibration calls: recorded now, and bare as kept."""
+    if _BARE_ON_DEVICE not in session.kept:
+        time_bare_device_calls(session)
+    rows = []
+    for kind, call in _device_calls().items():
+        traced_ns = []
+        for _ in range(_ROUNDS):
+            with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recording:
+                traced_ns.append(_timed_on_device(call))
+        row = {"flags": "plain", "kind": kind, "name": kind, "bare_ns": session.kept[_BARE_ON_DEVICE][kind]}
+        rows.append({**row, "traced_ns": traced_ns, **_counted(recording, _DEVICE_CALLS)})
+    return rows
+
+
+def _timed_on_device(call: Call) -> float:
+    ns, _ = _timed(make_measured_loop(0), call, _DEVICE_CALLS)
+    # A full queue of launches would have the next round wait.
+    torch.cuda.synchronize()
+    return ns
+
+
 def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
     """Ns and page faults per call."""
     faults, _ = usage_of_thread()
@@ -157,7 +201,7 @@ def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
 def _counted(recording: Any, calls: int) -> dict[str, Any]:
     """Events per call; an operator is nested where it starts before an earlier one has ended."""
     results = recording.profiler.kineto_results.events()
-    events = [(event.start_ns(), event.duration_ns(), event.name()) for event in results]
+    events = [(event.start_ns(), event.duration_ns(), event.name()) for event in results if _is_of_host(event)]
     outer = nested = 0
     end_ns = -1
     spans = defaultdict(list)
@@ -179,6 +223,10 @@ def _counted(recording: Any, calls: int) -> dict[str, Any]:
         "rms_reuse_distance": rms_stack_distance([name for *_, name in sorted(events)]),
         "span_ns": {name: statistics.median(ns) for name, ns in spans.items() if len(ns) >= calls},
     }
+
+
+def _is_of_host(event: Any) -> bool:
+    return bool(event.device_type() == torch.autograd.DeviceType.CPU)
 
 
 def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, str]]:
@@ -268,6 +316,7 @@ def _inner() -> None:
 
 
 @operation
-def measure_costs(_session: Session, flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
-    """Measure what torch.profiler's events cost."""
-    return costs_here(flags, compiled=compiled)
+def measure_costs(session: Session, flags: Sequence[str], *, compiled: bool, device: bool = False) -> dict[str, Any]:
+    """Measure what torch.profiler's events cost, those of a device as well if asked for."""
+    costs = costs_here(flags, compiled=compiled)
+    return {**costs, "rows": costs["rows"] + _device_rows(session)} if device else costs

@@ -116,8 +116,6 @@ measure() {
     [ -s "$out/captures/$name.error" ] || echo "it failed with exit status $rc" >"$out/captures/$name.error"
   else
     rm -f "$out/captures/$name.error"
-    analyze "$name" >"$out/analyses/$name.txt"
-    analyze "$name" --json >"$out/analyses/$name.json"
   fi
 }
 
@@ -128,11 +126,11 @@ profile() {
   measure "$name" "$out/captures/$name.json" profile "$@" --device cuda --quick --quiet --json --output "$out/captures/$name"
 }
 
-# name, options
+# The trace of a capture, as text and as JSON.
 analyze() {
-  local name=$1
-  shift
-  timeout -k 5 30 "$OVERHEAD_LENS" analyze "$@" "$out/captures/$name/kineto.json.gz" 2>>"$out/analyses/$name.error"
+  local name=$1 trace=$out/captures/$1/kineto.json.gz
+  timeout -k 5 60 "$OVERHEAD_LENS" analyze "$trace" >"$out/analyses/$name.txt" 2>"$out/analyses/$name.error"
+  timeout -k 5 60 "$OVERHEAD_LENS" analyze "$trace" --json >"$out/analyses/$name.json" 2>>"$out/analyses/$name.error"
   [ -s "$out/analyses/$name.error" ] || rm -f "$out/analyses/$name.error"
 }
 
@@ -163,9 +161,18 @@ for mode in eager compiled reduce-overhead; do
     compiled) options=(--compile) ;;
     reduce-overhead) options=(--compile --mode reduce-overhead) ;;
   esac
-  for target in split_stack:split_stack split_stack:combined add1 gelu; do
+  for target in add1 split_stack:split_stack gelu split_stack:combined; do
     profile "${target##*:}-$mode" "$target" "${options[@]}"
   done
 done
 
 "$python" scripts/gpu/gpu_table.py "$out" | tee "$out/table.md"
+status=$?
+
+# Side by side: nothing is measured any more.
+for meta in "$out"/captures/*/meta.json; do
+  [ -e "$meta" ] || break
+  analyze "$(basename "$(dirname "$meta")")" &
+done
+wait
+exit $status

@@ -54,7 +54,7 @@ def trace_of(entries: Sequence[dict], metadata: Mapping[str, Any] | None = None)
 def events(*rows: tuple[str, str, int, int]) -> pd.DataFrame:
     """Events of one thread as a frame: name, category, start and duration in ns."""
     frame = pd.DataFrame(list(rows), columns=["name", "cat", "start_ns", "dur_ns"], dtype=object)
-    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=1, tid=1)
+    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=1, tid=1, correlation=-1)
 
 
 def analyzer_of(*entries: dict, **metadata: Any) -> Analyzer:

@@ -14,6 +14,9 @@ from overhead_lens.instruments.instrument import Recording, Turn, When
 from overhead_lens.instruments.trace.record import RecordTrace
 from overhead_lens.machine.environment import describe_machine
 
+# The devices that the trace records.
+_DEVICE = "cuda"
+
 
 class Calibrate:
     """The stored calibration, extended by this process's rows if it has too few processes.
@@ -35,7 +38,10 @@ class Calibrate:
         if not self.is_due(turn.recording):
             return
         try:
-            measured = turn.present_worker.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.recording.compiles)
+            recording = turn.recording
+            measured = turn.present_worker.ask(
+                MEASURE_COSTS, flags=[PLAIN], compiled=recording.compiles, device=recording.device == _DEVICE
+            )
         except MeasurementError as error:
             turn.warn("the cost of recording is not calibrated", error)
             return
@@ -54,7 +60,8 @@ class Calibrate:
         if about is None or about.reason:
             return False
         self.calibration = store.load(_name(recording))
-        return store.processes(self.calibration, PLAIN, compiled=recording.compiles) < store.PROCESSES
+        on_device = recording.device == _DEVICE
+        return store.processes(self.calibration, PLAIN, compiled=recording.compiles, device=on_device) < store.PROCESSES
 
     def write(self, folder: Path) -> Any:
         """Write ``calibration.json``; it has no note in ``meta.json``."""

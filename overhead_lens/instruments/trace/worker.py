@@ -16,6 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from overhead_lens.captures.files import KINETO, KINETO_STACK
+from overhead_lens.correction.worker import time_bare_device_calls
 from overhead_lens.worker.loop import LOOP_NAME
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import fault_ns, usage_of_thread
@@ -173,4 +174,6 @@ def _compressed(target: Path) -> Iterator[Path]:
 @operation
 def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any]:
     """Record the loop with torch.profiler."""
+    if _records_device(session.workload):
+        time_bare_device_calls(session)
     return trace(session.workload, folder, session.call_ns, budget_ns)
