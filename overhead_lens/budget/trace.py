@@ -39,6 +39,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.host import unresolved
+from overhead_lens.traces.intervals import union
 from overhead_lens.traces.timeline import Nesting, sweep
 
 LOOP_EVENT = "measured_loop"
@@ -47,6 +48,7 @@ _BACKWARD_SHARE = 0.02
 
 _LOOP = Attribution("python", "user")
 _KERNEL, _UNKNOWN = Attribution("kernel"), Attribution("unattributed")
+_WAIT = Attribution("wait", "device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,9 @@ def trace_budget(
     attributions: defaultdict[Attribution, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around
+    waited_ns = _device_busy_ns(events, window) - float(own.sum()) - around
+    if waited_ns > 0:
+        attributions[_WAIT] = frames[_WAIT.category]["for work on the device"] = waited_ns
     spread: defaultdict[str, float] = defaultdict(float)
     by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
     for index, (name, attribution, ns, cost, floor_ns, is_code) in enumerate(
@@ -169,6 +174,12 @@ def _event_costs(classes: Sequence[str], costs: Costs, taken_ns: float) -> list[
     others_ns = sum(known[name].total_ns for name in classes if name in known)
     of_call = equal_cost(max(0.0, taken_ns - others_ns) / max(1, len([name for name in classes if name in shared])))
     return [known.get(name, of_call) for name in classes]
+
+
+def _device_busy_ns(events: pd.DataFrame, window: tuple[int, int]) -> int:
+    """How long devices work in the window. No call is shorter: while recording slows the host, it waits less for them."""
+    work = events[events["cat"].isin(DEVICE_CATEGORIES)]
+    return union(work["start_ns"].to_numpy(), work["dur_ns"].to_numpy()).within(window)
 
 
 def _starting_work(events: pd.DataFrame, host: pd.DataFrame) -> Bools:

@@ -54,7 +54,6 @@ _DISPLACED = {
 }
 
 _DEVICE_CALLS = 300
-_BARE_ON_DEVICE = "bare_device_calls"
 
 Call = Callable[[], object]
 
@@ -115,42 +114,27 @@ def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
     }
 
 
-def time_bare_device_calls(session: Session) -> None:
-    """Time the device's calibration calls while nothing has recorded the device: what records it stays, and slows them."""
-    bare_ns = {}
-    for kind, call in _device_calls().items():
-        _timed_on_device(call)
-        bare_ns[kind] = [_timed_on_device(call) for _ in range(_ROUNDS)]
-    session.kept[_BARE_ON_DEVICE] = bare_ns
+def _device_rows() -> list[dict[str, Any]]:
+    """Rows of calls of CUDA's runtime without an operator: a question, and the launch of a kernel that ends at once."""
+    # Stream.query is a function of Python around it; no public function only launches.
+    query, sleep = torch._C._CudaStreamBase.query, torch.cuda._sleep  # noqa: SLF001
+    calls = {"device_call": partial(query, torch.cuda.current_stream()), "device_launch": partial(sleep, 0)}
+    return [{"flags": "plain", "kind": kind, "name": kind, **_device_row(call)} for kind, call in calls.items()]
 
 
-def _device_calls() -> dict[str, Call]:
-    """Calls of CUDA's runtime without an operator: a question, and the launch of a kernel that ends at once."""
-    return {
-        # Stream.query is a function of Python around it.
-        "device_call": partial(torch._C._CudaStreamBase.query, torch.cuda.current_stream()),  # noqa: SLF001
-        "device_launch": partial(torch.cuda._sleep, 0),  # noqa: SLF001 (no public function only launches)
-    }
-
-
-def _device_rows(session: Session) -> list[dict[str, Any]]:
-    """Rows of the device's calibration calls: recorded now, and bare as kept."""
-    if _BARE_ON_DEVICE not in session.kept:
-        time_bare_device_calls(session)
-    rows = []
-    for kind, call in _device_calls().items():
-        traced_ns = []
-        for _ in range(_ROUNDS):
-            with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recording:
-                traced_ns.append(_timed_on_device(call))
-        row = {"flags": "plain", "kind": kind, "name": kind, "bare_ns": session.kept[_BARE_ON_DEVICE][kind]}
-        rows.append({**row, "traced_ns": traced_ns, **_counted(recording, _DEVICE_CALLS)})
-    return rows
+def _device_row(call: Call) -> dict[str, Any]:
+    _timed_on_device(call)
+    bare_ns, traced_ns = [], []
+    for _ in range(_ROUNDS):
+        bare_ns.append(_timed_on_device(call))
+        with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recording:
+            traced_ns.append(_timed_on_device(call))
+    return {"bare_ns": bare_ns, "traced_ns": traced_ns, **_counted(recording, _DEVICE_CALLS)}
 
 
 def _timed_on_device(call: Call) -> float:
+    """Ns per call; the device is done then, so that its queue never fills."""
     ns, _ = _timed(make_measured_loop(0), call, _DEVICE_CALLS)
-    # A full queue of launches would have the next round wait.
     torch.cuda.synchronize()
     return ns
 
@@ -316,7 +300,7 @@ def _inner() -> None:
 
 
 @operation
-def measure_costs(session: Session, flags: Sequence[str], *, compiled: bool, device: bool = False) -> dict[str, Any]:
+def measure_costs(_session: Session, flags: Sequence[str], *, compiled: bool, device: bool = False) -> dict[str, Any]:
     """Measure what torch.profiler's events cost, those of a device as well if asked for."""
     costs = costs_here(flags, compiled=compiled)
-    return {**costs, "rows": costs["rows"] + _device_rows(session)} if device else costs
+    return {**costs, "rows": costs["rows"] + _device_rows()} if device else costs

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from copy import copy
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -74,6 +77,50 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = ("bare_ns", "traced_ns", "bare_faults", "traced_faults")
     assert {len(row[name]) for row in by_name.values() for name in lists} == {2}
     assert len({row["fault_ns"] for row in by_name.values()}) == 1
+
+
+def test_calls_of_a_device_are_timed_bare_and_recorded_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    took: list[str] = []
+
+    def event(name: str, duration_ns: int, device: object) -> SimpleNamespace:
+        values = {"name": name, "duration_ns": duration_ns, "device_type": device, "start_ns": 0}
+        return SimpleNamespace(**{key: partial(copy, value) for key, value in values.items()})
+
+    class Recording:
+        """Events as of two calls, each with a kernel."""
+
+        def __init__(self, activities: list[object]) -> None:
+            assert activities == [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+            self.profiler, self.kineto_results = self, self
+
+        def __enter__(self) -> Recording:
+            took.append("recorded")
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            took.append("bare")
+
+        def events(self) -> list[SimpleNamespace]:
+            host, device = torch.autograd.DeviceType.CPU, torch.autograd.DeviceType.CUDA
+            return [event("launch", 30, host), event("kernel", 90, device), event("launch", 50, host)]
+
+    monkeypatch.setattr(calibration, "_DEVICE_CALLS", 2)
+    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(torch.profiler, "profile", Recording)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: took.append("waited"))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: "stream")
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: took.append(f"launched {cycles}"))
+    monkeypatch.setattr(torch._C, "_CudaStreamBase", SimpleNamespace(query=took.append))
+    asked, launched = calibration._device_rows()
+    for call in ("stream", "launched 0"):
+        run = [call, call, "waited"]
+        turns = [*run, "recorded", *run, "bare"]
+        assert took[: 3 + 2 * len(turns)] == [*run, *turns, *turns]
+        del took[: 3 + 2 * len(turns)]
+    assert took == []
+    assert (asked["kind"], launched["kind"]) == ("device_call", "device_launch")
+    assert [len(row[side]) for row in (asked, launched) for side in ("bare_ns", "traced_ns")] == [2, 2, 2, 2]
+    assert (launched["outer"], launched["others"], launched["span_ns"]) == (0, 1, {"launch": 40})
 
 
 def test_a_calibration_starts_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,6 +228,10 @@ def test_one_process_after_the_other_joins_a_calibration() -> None:
     assert calibration_store.processes(kept, "stack", compiled=False) == 1
     assert calibration_store.processes(kept, "memory", compiled=False) == 0
     assert calibration_store.processes(None, "plain", compiled=False) == 0
+    assert calibration_store.processes(kept, "plain", compiled=False, device=True) == 0
+    kept = calibration_store.joined(kept, MeasuredCosts(rows("operator", "device_launch"), {}))
+    assert calibration_store.processes(kept, "plain", compiled=False, device=True) == 1
+    assert calibration_store.processes(kept, "plain", compiled=True, device=True) == 1
 
 
 OF_ALL = ("flags", "kind", "name", "bare_ns", "traced_ns")

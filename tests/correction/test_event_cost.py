@@ -17,6 +17,8 @@ from overhead_lens.correction.event_cost import (
     BACKWARD_NODE,
     C_CALL,
     COMPILED_REGION,
+    DEVICE_CALL,
+    DEVICE_LAUNCH,
     FAST_ANNOTATION,
     MEMORY,
     OPERATOR_NESTED,
@@ -566,3 +568,52 @@ def test_compiled_code_that_launches_hides_no_kernels() -> None:
     found = trace_budget(trace, structs.replace(TIMING, bare_wall_ns=10_000), CLASSIFIER, None)
     assert (found.compiled_ns, found.hides_kernels) == (0, False)
     assert {each.category: ns for each, ns in found.attributions.items() if ns} == {"python": 4_500, "launch": 1_500}
+
+
+@pytest.mark.parametrize(("span_ns", "inside_ns"), [(650, 250), (380, 0), (5_000, 900)])
+def test_a_call_of_a_device_by_itself(span_ns: int, inside_ns: int) -> None:
+    of_call = row("device_call", 500.0, 800.0, span_ns={"cudaStreamQuery": 540.0})
+    of_launch = row("device_launch", 400.0, 1_300.0, span_ns={"cudaLaunchKernel": span_ns})
+    costs = event_costs([of_call, of_launch, *operators(10, 10)], "plain")
+    assert costs[DEVICE_CALL] == EventCost(300.0, 40.0)
+    # What its span is longer than the bare call, and at most the whole.
+    assert costs[DEVICE_LAUNCH] == EventCost(900.0, float(inside_ns))
+
+
+def test_a_launch_costs_more_than_a_call_that_starts_no_work() -> None:
+    launch, question = ("cudaLaunchKernel", "cuda_runtime", 20, 80), ("cudaStreamQuery", "cuda_runtime", 110, 30)
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 200),
+        ("aten::add", "cpu_op", 10, 160),
+        launch,
+        question,
+        ("kernel", "kernel", 150, 40),
+    )
+    trace["correlation"] = [-1, 0, 7, 8, 7]
+    timing = Traced(calls=1, traced_wall_ns=200, bare_wall_ns=130, operator_floor_ns=1_000)
+    costs = {OPERATOR_OUTER: EventCost(10.0, 4.0), OPERATOR_NESTED: EventCost(10.0, 4.0)}
+    costs |= {DEVICE_CALL: EventCost(8.0, 2.0), DEVICE_LAUNCH: EventCost(30.0, 5.0)}
+    found = trace_budget(trace, timing, CLASSIFIER, costs)
+    times = {attribution.category: ns for attribution, ns in found.attributions.items()}
+    assert times == pytest.approx({"python": 40 - 6, "dispatcher": 50 - 4 - 6 - 25, "launch": 80 - 5 + 30 - 2})
+    # Calibrated, they take what they cost, whatever the recording took.
+    assert (found.sum_ns, found.bare_ns) == (pytest.approx(200 - 48), 130)
+
+
+@pytest.mark.parametrize(("cost_ns", "wait_ns"), [(0, 80), (40, 80), (90, 80 + 50)])
+def test_no_call_is_shorter_than_the_work_of_its_device(cost_ns: int, wait_ns: int) -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 200),
+        ("cudaLaunchKernel", "cuda_runtime", 10, 100),
+        ("cudaDeviceSynchronize", "cuda_runtime", 110, 80),
+        ("kernel", "kernel", 40, 60),
+        # Two streams at once are one busy device, and the end of the second lies after the loop.
+        ("kernel", "kernel", 90, 120),
+    )
+    trace["correlation"] = [-1, 7, 8, 7, 7]
+    timing = Traced(calls=1, traced_wall_ns=200, bare_wall_ns=160, operator_floor_ns=1_000)
+    costs = {name: EventCost(0.0, 0.0) for name in (OPERATOR_NESTED, DEVICE_CALL)}
+    found = trace_budget(trace, timing, CLASSIFIER, costs | {DEVICE_LAUNCH: EventCost(cost_ns, cost_ns)})
+    times = {attribution.category: ns for attribution, ns in found.attributions.items()}
+    # The device is busy from 40 to the loop's end at 200.
+    assert times == pytest.approx({"python": 20, "launch": 100 - cost_ns, "wait": wait_ns})

@@ -69,28 +69,3 @@ def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monk
     assert traced["traced_wall_ns"] == 20
     kept = {path.name: gzip.decompress(path.read_bytes()) for path in tmp_path.iterdir()}
     assert kept == {"kineto.json.gz": b"20", "kineto_stack.json.gz": b"10"}
-
-
-def test_calls_on_a_device_are_timed_before_one_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    took: list[str] = []
-
-    class Recorded:
-        def export_chrome_trace(self, path: str) -> None:
-            Path(path).write_text("")
-
-    def record(_workload: object, calls: int, *, with_stack: bool) -> tuple[Recorded, profiler._Recording]:
-        took.append(f"{calls} recorded")
-        # 20 MB are 5 calls.
-        return Recorded(), profiler._Recording(profiler._Run(900 * calls, 3), 10_000)
-
-    class Slowed(Workload):
-        def run(self, count: int) -> int:
-            took.append(f"{count} bare")
-            return 1_000_000 * count
-
-    monkeypatch.setattr(profiler, "_profile", record)
-    monkeypatch.setattr(profiler, "_records_device", lambda _: True)
-    workload = Slowed(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
-    traced = profiler.trace(workload, str(tmp_path), 1e9, 0)
-    assert took == ["1 bare", *["30 bare"] * 7, "1 recorded", *["5 recorded"] * 3, "1 recorded", "1 recorded"]
-    assert (traced["calls"], traced["bare_wall_ns"], traced["traced_wall_ns"]) == (5, 5_000_000, 4_500)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -125,10 +126,17 @@ def _owner(source: str, scope: Mapping[str, Any]) -> str:
     return ""
 
 
+def _whole(place: str) -> str:
+    """The place with the letter that torch's ``shorten_filename`` cuts off a path with no folder in common with torch's own."""
+    path, _, line = place.partition(":")
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return next((f"{file}:{line}" for file in files if isinstance(file, str) and file[2:] == path), place)
+
+
 def _describe(leaf: _Leaf) -> dict[str, Any]:
     text = " and ".join(leaf.guard.verbose_code_parts())
     cause = _CAUSE.search(text)
-    place = None if cause is None else cause["place"] or cause["only"]
+    place = None if cause is None else _whole(cause["place"] or cause["only"])
     line = None if cause is None or not cause["line"] else cause["line"].strip()
     return {
         "type": type(leaf.guard).__name__,

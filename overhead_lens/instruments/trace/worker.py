@@ -16,7 +16,6 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from overhead_lens.captures.files import KINETO, KINETO_STACK
-from overhead_lens.correction.worker import time_bare_device_calls
 from overhead_lens.worker.loop import LOOP_NAME
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import fault_ns, usage_of_thread
@@ -37,15 +36,13 @@ _FEW_CALLS = 4
 _LONG_TRACED_NS = 120_000_000
 _MOST_REPEATS = 40
 _LEAST_REPEATS = 3
-_REPEATS_AHEAD = 7
 
 
 def trace(workload: Workload, folder: str, call_ns: float, budget_ns: int) -> dict[str, Any]:
     """Write ``kineto.json.gz`` (plain) and ``kineto_stack.json.gz`` (a few calls with Python stacks) into ``folder``.
 
     As many calls as fit into 20 MB of JSON, at least one. Bare blocks of as many calls between the traced ones give the wall
-    time that the profiler's cost is measured against; the fastest of each counts, since a disturbance only ever adds time. What
-    records a device stays in the process and slows calls of its runtime, so that bare blocks then come before all traced ones.
+    time that the profiler's cost is measured against; the fastest of each counts, since a disturbance only ever adds time.
 
     Args:
         call_ns: Expected time of a call.
@@ -56,11 +53,9 @@ def trace(workload: Workload, folder: str, call_ns: float, budget_ns: int) -> di
     """
     # The warm-up may have found calls on several threads too slow, beside that of another process.
     call_ns = min(call_ns, _run(workload, 1).wall_ns)
-    ahead = calls_recorded(call_ns, 1)
-    before = min(_run(workload, ahead) for _ in range(_REPEATS_AHEAD)) if _records_device(workload) else None
     _, probe = _profile(workload, 1, with_stack=False)
     calls = calls_recorded(call_ns, probe.events)
-    bare = _run(workload, calls) if before is None else before.of(calls / ahead)
+    bare = _run(workload, calls)
     fastest: _Recording | None = None
     repeats, started = 0, time.perf_counter_ns()
     with _compressed(Path(folder, KINETO)) as plain:
@@ -70,8 +65,7 @@ def trace(workload: Workload, folder: str, call_ns: float, budget_ns: int) -> di
                 fastest = recording
                 # Now: the next recording takes the buffers that hold the times of device events (torch 2.11, CUPTI 13).
                 profile.export_chrome_trace(str(plain))
-            if before is None:
-                bare = min(bare, _run(workload, calls))
+            bare = min(bare, _run(workload, calls))
             repeats += 1
     assert fastest is not None
     _, probe = _profile(workload, 1, with_stack=True)
@@ -108,10 +102,6 @@ class _Run(NamedTuple):
 
     wall_ns: int
     faults: int
-
-    def of(self, share: float) -> _Run:
-        """A run of a share of its calls, which may be above 1."""
-        return _Run(round(self.wall_ns * share), round(self.faults * share))
 
 
 class _Recording(NamedTuple):
@@ -174,6 +164,4 @@ def _compressed(target: Path) -> Iterator[Path]:
 @operation
 def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any]:
     """Record the loop with torch.profiler."""
-    if _records_device(session.workload):
-        time_bare_device_calls(session)
     return trace(session.workload, folder, session.call_ns, budget_ns)
