@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.model import DeviceKernel, DeviceShare
-from overhead_lens.budget.trace import LOOP_EVENT
+from overhead_lens.budget.trace import LOOP_EVENT, profiler_pauses
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.costs import kernel_costs
 from overhead_lens.traces.device import DeviceTimeline
+from overhead_lens.traces.intervals import Union, both, union
 from overhead_lens.units import proportional
 
 _TOP = 8
@@ -38,7 +40,7 @@ def device_share(
     start_ns = int(loop["start_ns"].iloc[0])
     window = (start_ns, start_ns + int(loop["dur_ns"].iloc[0]))
     device = max(analyzer.devices, key=lambda candidate: candidate.busy.within(window))
-    share, busy_ns = bare_share(device, kind, [window], calls, wall_ns)
+    share, busy_ns = bare_share(device, kind, [window], calls, wall_ns, profiler_pauses(events))
     warnings = []
     if len(analyzer.devices) > 1:
         warnings.append(
@@ -52,7 +54,7 @@ def device_share(
 
 
 def bare_share(
-    device: DeviceTimeline, kind: str, windows: Sequence[tuple[int, int]], calls: int, wall_ns: int
+    device: DeviceTimeline, kind: str, windows: Sequence[tuple[int, int]], calls: int, wall_ns: int, pauses: Union
 ) -> tuple[DeviceShare, int]:
     """A device's partition of one bare call, and how long it was busy per recorded call.
 
@@ -60,13 +62,18 @@ def bare_share(
         windows: Recorded calls: their starts and ends, in order of start.
         calls: How many calls they hold.
         wall_ns: Bare wall time of one call.
+        pauses: Of the profiler, whose idle time is not the call's.
     """
     budgets = device.budgets("", windows)
     kinds, launch = [budget.kinds for budget in budgets], device.launches(windows)
     recorded_ns = round(sum(budget.busy_ns for budget in budgets) / calls)
     scale = min(1.0, wall_ns / recorded_ns) / calls if recorded_ns else 0.0
     busy_ns = min(recorded_ns, wall_ns)
-    blame_ns = [sum(budget.idle_blame[name] for budget in budgets) for name in BLAME]
+    paused = device.budgets("", _bounds(both(_union(windows), pauses)))
+    blame_ns = [
+        sum(budget.idle_blame[name] for budget in budgets) - sum(budget.idle_blame[name] for budget in paused)
+        for name in BLAME
+    ]
     share = DeviceShare(
         device=str(device.number),
         kind=kind,
@@ -88,6 +95,15 @@ def bare_share(
         ),
     )
     return share, recorded_ns
+
+
+def _union(windows: Sequence[tuple[int, int]]) -> Union:
+    starts_ns, ends_ns = np.array(windows, dtype=np.int64).reshape(-1, 2).T
+    return union(starts_ns, ends_ns - starts_ns)
+
+
+def _bounds(intervals: Union) -> list[tuple[int, int]]:
+    return list(zip(intervals.start_ns.tolist(), intervals.end_ns.tolist(), strict=True))
 
 
 def _scaled(blame_ns: list[int], idle_ns: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -39,8 +39,8 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.host import unresolved
-from overhead_lens.traces.intervals import union
-from overhead_lens.traces.timeline import Nesting, sweep
+from overhead_lens.traces.intervals import Union, union
+from overhead_lens.traces.timeline import Nesting, Segments, sweep
 
 LOOP_EVENT = "measured_loop"
 
@@ -104,12 +104,13 @@ def trace_budget(
     """
     host, window = loop_events(events, with_backward=True)
     calls = max(1, timing.calls)
+    pauses = profiler_pauses(events)
     faults_ns = (timing.traced_faults - timing.bare_faults) * timing.fault_ns
-    taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns
+    taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns - pauses.within(window)
     if not costs:
         costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
-    segments, nesting = sweep(start, dur, window), Nesting(start, dur)
+    segments, nesting = _without(sweep(start, dur, window), pauses), Nesting(start, dur)
     parent = nesting.parent
     attributed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent, _starting_work(events, host)), segments.self_ns(len(host))
@@ -174,6 +175,17 @@ def _event_costs(classes: Sequence[str], costs: Costs, taken_ns: float) -> list[
     others_ns = sum(known[name].total_ns for name in classes if name in known)
     of_call = equal_cost(max(0.0, taken_ns - others_ns) / max(1, len([name for name in classes if name in shared])))
     return [known.get(name, of_call) for name in classes]
+
+
+def profiler_pauses(events: pd.DataFrame) -> Union:
+    """When the profiler itself held up the recorded thread, which is no part of the call."""
+    pauses = events[events["name"] == torch_names.PROFILER_PAUSE]
+    return union(pauses["start_ns"].to_numpy(), pauses["dur_ns"].to_numpy())
+
+
+def _without(segments: Segments, pauses: Union) -> Segments:
+    end_ns = segments.start_ns + segments.dur_ns
+    return replace(segments, dur_ns=segments.dur_ns - pauses.before(end_ns) + pauses.before(segments.start_ns))
 
 
 def _device_busy_ns(events: pd.DataFrame, window: tuple[int, int]) -> int:

@@ -15,6 +15,7 @@ from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.errors import InvariantError
 from overhead_lens.report.forms import print_text
 from overhead_lens.subject import Subject
+from overhead_lens.taxonomy import torch_names
 from tests.documents import validated
 from tests.drawn.builders import breakdown
 from tests.drawn.timelines import CLASSIFIER, call, drawn, kernel, timed, trace_of
@@ -52,6 +53,25 @@ def test_busy_is_the_traces_and_idle_the_rest_of_the_bare_wall() -> None:
     assert (device.events_per_call, device.launches_per_call) == (1, 1)
     assert (device.launch_median_ns, device.launch_p99_ns) == (5, 8)
     assert [(each.name, each.per_call, each.ns) for each in device.top] == [("gemm", 1, 6)]
+
+
+def test_idle_time_in_pauses_of_the_profiler_is_not_the_calls() -> None:
+    recorded, _ = share(40, calls=1)
+    # The operator from 2 to 4, its launch from 4 on; the third pause is in busy time, the last after the loop.
+    pauses = [
+        timed(start, dur, name, "overhead", (-1, 0))
+        for start, dur, name in (
+            (3, 4, torch_names.PROFILER_PAUSE),
+            (20, 1, "Buffer Flush"),
+            (31, 2, torch_names.PROFILER_PAUSE),
+            (41, 3, torch_names.PROFILER_PAUSE),
+        )
+    ]
+    device, _ = share(36, [*RECORDING, *pauses], calls=1)
+    assert recorded is not None and device is not None
+    less = {"dispatcher": 1, "launch": 3}
+    assert device.idle_blame == {name: ns - less.get(name, 0) for name, ns in recorded.idle_blame.items()}
+    assert (device.busy_ns, device.compute_ns) == (12, 12)
 
 
 def test_a_device_that_is_busier_than_the_bare_call_has_no_idle_time() -> None:

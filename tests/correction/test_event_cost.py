@@ -21,6 +21,7 @@ from overhead_lens.correction.event_cost import (
     DEVICE_LAUNCH,
     FAST_ANNOTATION,
     MEMORY,
+    OF_OPERATORS,
     OPERATOR_NESTED,
     OPERATOR_OUTER,
     PYTHON_FUNCTION,
@@ -29,6 +30,7 @@ from overhead_lens.correction.event_cost import (
 )
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.taxonomy.torch_names import PROFILER_PAUSE
 from tests.drawn.stacks import CLASSIFIER
 from tests.drawn.timelines import events
 
@@ -617,3 +619,22 @@ def test_no_call_is_shorter_than_the_work_of_its_device(cost_ns: int, wait_ns: i
     times = {attribution.category: ns for attribution, ns in found.attributions.items()}
     # The device is busy from 40 to the loop's end at 200.
     assert times == pytest.approx({"python": 20, "launch": 100 - cost_ns, "wait": wait_ns})
+
+
+def test_pauses_of_the_profiler_are_not_the_calls() -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 300),
+        ("aten::add", "cpu_op", 10, 200),
+        (PROFILER_PAUSE, "overhead", 30, 90),
+        ("cudaLaunchKernel", "cuda_runtime", 130, 40),
+        # Out of the operator into the loop; and one that did not stop the loop's thread.
+        (PROFILER_PAUSE, "overhead", 200, 20),
+        ("Buffer Flush", "overhead", 250, 30),
+    )
+    trace.loc[trace["cat"] == "overhead", "tid"] = 0
+    timing = Traced(calls=1, traced_wall_ns=300, bare_wall_ns=170, operator_floor_ns=1_000)
+    found = trace_budget(trace, timing, CLASSIFIER, {name: EventCost(0.0, 0.0) for name in OF_OPERATORS})
+    # The rest of what recording took, 20 ns, is the launch's, half of it inside.
+    times = {attribution.category: ns for attribution, ns in found.attributions.items()}
+    assert times == pytest.approx({"python": 100 - 10, "dispatcher": 160 - 100 - 10, "launch": 40 - 10})
+    assert found.sum_ns == pytest.approx(170)

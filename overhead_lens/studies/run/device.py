@@ -19,6 +19,7 @@ import pandas as pd
 
 from overhead_lens.budget.device import bare_share
 from overhead_lens.budget.model import DeviceShare
+from overhead_lens.budget.trace import profiler_pauses
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.taxonomy.classifier import Classifier
@@ -90,14 +91,17 @@ def run_device(
     begin_ns, end_ns = windows[0][0], max(end_ns for _, end_ns in windows)
     last_ns = max(_last_ns(trace.events, device, begin_ns, end_ns) for device in analyzer.devices)
     whole = begin_ns, max(end_ns, last_ns)
-    shares = [bare_share(device, kind, [whole], len(windows), wall_ns) for device in analyzer.devices]
+    pauses = profiler_pauses(trace.events)
+    shares = [bare_share(device, kind, [whole], len(windows), wall_ns, pauses) for device in analyzer.devices]
     ahead_ns = _ahead_ns(windows, traced)
     by_region = []
     for region in regions:
         moved = sorted((entered_ns + ahead_ns, left_ns + ahead_ns) for entered_ns, left_ns in region.entries)
         inside = [window for window in moved if begin_ns <= window[0] and window[1] <= end_ns]
         if inside:
-            found = (bare_share(device, kind, inside, len(inside), region.wall_ns) for device in analyzer.devices)
+            found = (
+                bare_share(device, kind, inside, len(inside), region.wall_ns, pauses) for device in analyzer.devices
+            )
             by_region.append(RegionDevice(region.name, len(inside), tuple(share for share, _ in found)))
     return RunDevice(
         steps=len(windows),
