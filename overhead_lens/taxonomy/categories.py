@@ -124,7 +124,7 @@ CATEGORIES = (
         "bright_black",
         "#8a827e",
         "x",
-        blame_remark="nobody knows: no launch, or no events",
+        blame_remark="no launch, no events, or the profiler's own pause",
     ),
 )
 

@@ -33,6 +33,9 @@ ANNOTATIONS = frozenset({"user_annotation"})
 HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
 """Categories of events on host threads; "" is an event of a trace that names no categories."""
 
+# More lie in no recording.
+_MOST_PAUSES = 1_000
+
 _USER = Attribution("python", "user")
 _BINDING, _COMPILED = Attribution("python", "binding"), Attribution("python", "compiled_runtime")
 
@@ -80,9 +83,9 @@ class HostEvents:
 def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     """Select and classify the host events of an event frame."""
     cat, name = events["cat"].cat, events["name"].cat
-    rows = np.flatnonzero(where(events["cat"], HOST_EVENTS.__contains__))
+    rows, of_thread = _with_pauses(events, np.flatnonzero(where(events["cat"], HOST_EVENTS.__contains__)))
     cat_codes, name_codes = (column.codes.to_numpy()[rows].astype(np.int64) for column in (cat, name))
-    thread, threads = threads_of(events, rows)
+    thread, threads = threads_of(events, of_thread)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
     attributions = {attribution: at for at, attribution in enumerate((EXTENSION, KERNEL, UNKNOWN))}
     verdicts = [
@@ -112,6 +115,30 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
         list(name.categories),
         list(attributions),
     )
+
+
+def _with_pauses(events: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
+    """The rows with those of the profiler's pauses, and for each a row of its thread.
+
+    A pause names no thread: it interrupts the innermost operator or Python function that is open all the while, if there is one.
+    """
+    pauses = np.flatnonzero(where(events["name"], torch_names.PROFILER_PAUSE.__eq__))[:_MOST_PAUSES]
+    if not len(pauses):
+        return rows, rows
+    start_ns = events["start_ns"].to_numpy()
+    end_ns = start_ns + events["dur_ns"].to_numpy()
+    begun = np.sort(start_ns[pauses])
+    able = rows[where(events["cat"], (OPERATORS | PYTHON).__contains__)[rows]]
+    able = able[np.searchsorted(begun, start_ns[able], "left") < np.searchsorted(begun, end_ns[able], "right")]
+    of_thread = {}
+    for pause in pauses.tolist():
+        around = able[(start_ns[able] <= start_ns[pause]) & (end_ns[able] >= end_ns[pause])]
+        if len(around):
+            of_thread[pause] = int(around[np.argmax(start_ns[around])])
+    together = np.sort(np.concatenate([rows, np.array(list(of_thread), dtype=np.int64)]))
+    replaced = together.copy()
+    replaced[np.searchsorted(together, list(of_thread))] = list(of_thread.values())
+    return together, replaced
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
