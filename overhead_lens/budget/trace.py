@@ -178,7 +178,7 @@ def _event_costs(classes: Sequence[str], costs: Costs, taken_ns: float) -> list[
 
 
 def profiler_pauses(events: pd.DataFrame) -> Union:
-    """When the profiler itself held up the recorded thread, which is no part of the call."""
+    """When the profiler itself stopped the recorded thread: not time of the call."""
     pauses = events[events["name"] == torch_names.PROFILER_PAUSE]
     return union(pauses["start_ns"].to_numpy(), pauses["dur_ns"].to_numpy())
 
