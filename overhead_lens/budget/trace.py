@@ -184,6 +184,7 @@ def profiler_pauses(events: pd.DataFrame) -> Union:
 
 
 def _without(segments: Segments, pauses: Union) -> Segments:
+    """The segments, each shorter by the pauses in it."""
     end_ns = segments.start_ns + segments.dur_ns
     return replace(segments, dur_ns=segments.dur_ns - pauses.before(end_ns) + pauses.before(segments.start_ns))
 
