@@ -303,4 +303,9 @@ def _inner() -> None:
 def measure_costs(_session: Session, flags: Sequence[str], *, compiled: bool, device: bool = False) -> dict[str, Any]:
     """Measure what torch.profiler's events cost, those of a device as well if asked for."""
     costs = costs_here(flags, compiled=compiled)
-    return {**costs, "rows": costs["rows"] + _device_rows()} if device else costs
+    if device:
+        try:
+            costs["rows"] += _device_rows()
+        except (AttributeError, RuntimeError) as error:
+            costs["reasons"]["device_launch"] = f"{type(error).__name__}: {error}"
+    return costs

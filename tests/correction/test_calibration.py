@@ -8,7 +8,8 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import ANY
 
 import pytest
 import torch
@@ -20,6 +21,9 @@ from overhead_lens.correction.store import MeasuredCosts
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.calibration.evidence import read_calibration
 from overhead_lens.instruments.calibration.record import Calibrate
+from overhead_lens.instruments.instrument import Recording, Turn
+from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.instruments.trace.record import RecordTrace
 from overhead_lens.worker.loop import make_measured_loop
 from tests.drawn.captures import draw_capture
 
@@ -121,6 +125,51 @@ def test_calls_of_a_device_are_timed_bare_and_recorded_in_turns(monkeypatch: pyt
     assert (asked["kind"], launched["kind"]) == ("device_call", "device_launch")
     assert [len(row[side]) for row in (asked, launched) for side in ("bare_ns", "traced_ns")] == [2, 2, 2, 2]
     assert (launched["outer"], launched["others"], launched["span_ns"]) == (0, 1, {"launch": 40})
+
+
+def test_without_calls_of_a_device_the_rest_is_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = None
+    monkeypatch.setattr(calibration, "costs_here", lambda _, compiled: {"rows": [{"kind": compiled}], "reasons": {}})
+    monkeypatch.setattr(torch._C, "_CudaStreamBase", None, raising=False)
+    only = calibration.measure_costs(session, ["plain"], compiled=True)
+    assert only == {"rows": [{"kind": True}], "reasons": {}}
+    asked = calibration.measure_costs(session, ["plain"], compiled=True, device=True)
+    reason = "AttributeError: 'NoneType' object has no attribute 'query'"
+    assert asked == {"rows": [{"kind": True}], "reasons": {"device_launch": reason}}
+
+
+@pytest.mark.parametrize(
+    ("device", "kinds", "reasons", "asks"),
+    [
+        ("cpu", ("operator",), {}, []),
+        ("cuda", ("operator",), {}, [True]),
+        ("cuda", ("operator",), {"device_launch": "there is none"}, []),
+        ("cuda", ("operator", "device_launch"), {}, []),
+        ("cpu", (), {}, [False]),
+        ("cuda", (), {"device_launch": "there is none"}, [True]),
+    ],
+)
+def test_a_device_is_calibrated_where_it_was_not(
+    monkeypatch: pytest.MonkeyPatch, device: str, kinds: tuple[str, ...], reasons: dict[str, str], asks: list[bool]
+) -> None:
+    kept = None
+    for _ in range(calibration_store.PROCESSES):
+        kept = calibration_store.joined(kept, MeasuredCosts(rows(*kinds), reasons))
+    monkeypatch.setattr(calibration_store, "load", lambda _: kept)
+    monkeypatch.setattr(calibration_store, "save", lambda *_: None)
+    asked: list[bool] = []
+
+    def ask(operation: object, *, device: bool, **_: object) -> MeasuredCosts:
+        assert operation is calibration_store.MEASURE_COSTS
+        asked.append(device)
+        return MeasuredCosts([], {})
+
+    traced, calibrate = RecordTrace(), Calibrate()
+    traced.about = Traced(calls=1)
+    recording = Recording(ANY, Path(), ANY, [traced, calibrate])
+    recording.workload = cast("Any", SimpleNamespace(device=device, compiles=False))
+    calibrate.measure(Turn(recording, 0, cast("Any", SimpleNamespace(ask=ask))))
+    assert asked == asks
 
 
 def test_a_calibration_starts_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:

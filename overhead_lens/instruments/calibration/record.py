@@ -60,7 +60,8 @@ class Calibrate:
         if about is None or about.reason:
             return False
         self.calibration = store.load(_name(recording))
-        on_device = recording.device == _DEVICE
+        failed = (self.calibration or {}).get("reasons", {})
+        on_device = recording.device == _DEVICE and "device_launch" not in failed
         return store.processes(self.calibration, PLAIN, compiled=recording.compiles, device=on_device) < store.PROCESSES
 
     def write(self, folder: Path) -> Any:
