@@ -115,7 +115,7 @@ def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
 
 
 def _device_rows() -> list[dict[str, Any]]:
-    """Rows of calls of CUDA's runtime without an operator: a question, and the launch of a kernel that ends at once."""
+    """Rows of calls of CUDA's runtime without an operator: a query, and the launch of a kernel that ends at once."""
     # Stream.query is a function of Python around it; no public function only launches.
     query, sleep = torch._C._CudaStreamBase.query, torch.cuda._sleep  # noqa: SLF001
     calls = {"device_call": partial(query, torch.cuda.current_stream()), "device_launch": partial(sleep, 0)}
