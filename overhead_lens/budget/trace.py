@@ -38,7 +38,7 @@ from overhead_lens.stats.values import Bools, Floats, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
-from overhead_lens.traces.host import unresolved
+from overhead_lens.traces.host import pausing, unresolved
 from overhead_lens.traces.intervals import Union, union
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
 
@@ -179,7 +179,7 @@ def _event_costs(classes: Sequence[str], costs: Costs, taken_ns: float) -> list[
 
 def profiler_pauses(events: pd.DataFrame) -> Union:
     """When the profiler itself stopped the recorded thread: not time of the call."""
-    pauses = events[events["name"] == torch_names.PROFILER_PAUSE]
+    pauses = events[pausing(events)]
     return union(pauses["start_ns"].to_numpy(), pauses["dur_ns"].to_numpy())
 
 

@@ -72,8 +72,11 @@ COMMUNICATION_KERNEL = re.compile(
 COPY_KERNEL = re.compile(r"__amd_rocclr_(copyBuffer|fillBuffer)|MEMORY_COPY_(HOST|DEVICE)_TO_(HOST|DEVICE)(\.kd)?$")
 """Copies and fills that older ROCm records among the kernels (ROCm/clr, rocclr/device: blit kernels; TraceLens, util.py)."""
 
+PROFILER_OVERHEAD = "overhead"
+"""Category of what the profiler itself takes (``libkineto/src/output_json.cpp``)."""
+
 PROFILER_PAUSE = "Activity Buffer Request"
-"""CUPTI makes room for events, in the thread that calls the runtime (``libkineto/src/CuptiActivity.cpp``)."""
+"""One of these: CUPTI makes room for events, in the thread that calls the runtime (``libkineto/src/CuptiActivity.cpp``)."""
 
 PROFILER_RANGE = "cuda_profiler_range"
 """Category of ranges of CUPTI's counters (``libkineto/src/output_json.cpp``)."""

@@ -20,7 +20,7 @@ from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
 _KNOWN = (
     HOST_EVENTS
     | DEVICE_CATEGORIES
-    | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync", torch_names.PROFILER_RANGE}
+    | {"gpu_user_annotation", "Trace", torch_names.PROFILER_OVERHEAD, "cuda_sync", torch_names.PROFILER_RANGE}
 )
 WITH_STACKS = "recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold"
 HIDDEN_KERNELS = (
@@ -53,7 +53,7 @@ def trace_issues(
         "kernel_before_launch": sum(device.launch.repaired for device in analysis.devices),
         "launch_without_device_event": len(_unanswered(trace, linked)),
         "overlap_in_stream": _stream_overlaps(trace, linked),
-        "profiler_overhead": int(counts.get("overhead", 0)),
+        "profiler_overhead": int(counts.get(torch_names.PROFILER_OVERHEAD, 0)),
         "other_category": int(sum(count for name, count in counts.items() if name not in _KNOWN)),
     }
     return {reason: count for reason, count in issues.items() if count}

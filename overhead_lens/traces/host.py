@@ -117,12 +117,19 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     )
 
 
+def pausing(events: pd.DataFrame) -> Bools:
+    """Bool per event: whether the profiler itself stops the thread that it records."""
+    named = events["name"] == torch_names.PROFILER_PAUSE
+    pauses: Bools = (named & (events["cat"] == torch_names.PROFILER_OVERHEAD)).to_numpy()
+    return pauses
+
+
 def _with_pauses(events: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
     """The rows with those of the profiler's pauses, and for each a row of its thread.
 
     A pause names no thread: it interrupts the innermost operator or Python function that is open all the while, if there is one.
     """
-    pauses = np.flatnonzero(where(events["name"], torch_names.PROFILER_PAUSE.__eq__))[:_MOST_PAUSES]
+    pauses = np.flatnonzero(pausing(events))[:_MOST_PAUSES]
     if not len(pauses):
         return rows, rows
     start_ns = events["start_ns"].to_numpy()

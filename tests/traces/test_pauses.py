@@ -45,6 +45,20 @@ def test_a_pause_interrupts_the_innermost_operator_around_it() -> None:
     assert (addmm.self_ns, addmm.category) == (17 - 5 - 1, "dispatcher")
 
 
+def test_an_operator_of_that_name_is_no_pause() -> None:
+    analysis = analyzer_of(drawn("[---------)", "aten::mm"), drawn("  [---)    ", PROFILER_PAUSE)).analysis()
+    assert sum(host(analysis.host).values()) == 10
+    assert [(each.name, each.self_ns, each.count) for each in analysis.operators] == [
+        ("aten::mm", 6, 1),
+        (PROFILER_PAUSE, 4, 1),
+    ]
+
+
+def test_a_pause_outside_of_all_operators_is_left_out() -> None:
+    analysis = analyzer_of(drawn("[---)      ", "aten::mm"), pause("    [--)   ")).analysis()
+    assert host(analysis.host) == {"dispatcher": 4}
+
+
 @pytest.mark.parametrize("thread", [MAIN, AUTOGRAD])
 def test_its_thread_is_that_of_what_it_interrupts(thread: tuple[int, int]) -> None:
     other = AUTOGRAD if thread == MAIN else MAIN
