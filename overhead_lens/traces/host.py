@@ -33,7 +33,7 @@ ANNOTATIONS = frozenset({"user_annotation"})
 HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
 """Categories of events on host threads; "" is an event of a trace that names no categories."""
 
-# More lie in no recording.
+# They are placed one by one; a recording has a few.
 _MOST_PAUSES = 1_000
 
 _USER = Attribution("python", "user")
