@@ -27,7 +27,7 @@ from types import TracebackType
 
 from overhead_lens.machine.cores import last_core
 from overhead_lens.machine.guard import Placed, descendants, forget_batch, let_go, put_back, threads_of
-from overhead_lens.machine.thread_clocks import Clocks
+from overhead_lens.machine.thread_clocks import PERIOD_NS, Clocks
 
 # Of the sampled thread, and of the others.
 _FEWEST_CORES = 2
@@ -109,9 +109,11 @@ class Placement:
             if placed["batch"]:
                 with contextlib.suppress(OSError):
                     forget_batch(thread)
-        before, self._clocks = self._clocks, Clocks.of(self._pid)
-        if placed["batch"] and self._clocks.others_share(before, self._thread) > _TEAM_SHARE:
+        now = Clocks.of(self._pid)
+        if placed["batch"] and now.others_share(self._clocks, self._thread) > _TEAM_SHARE:
             _batch(self._thread)
+        if now.wall_ns - self._clocks.wall_ns > PERIOD_NS:
+            self._clocks = now
         for child in descendants(self._pid):
             for thread in threads_of(child):
                 let_go(thread, placed)

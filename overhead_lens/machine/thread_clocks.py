@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from overhead_lens.machine.other_process import thread_cpu_ns
 
+PERIOD_NS = 100_000_000
+"""A shorter time shows whether threads begin, which takes each some 0.1 ms, and not whether they compute."""
+
 # Cores that threads take together while no two of them compute at once; the clocks of running threads are late by a tick.
 _MOST_IN_TURNS = 1.05
 # What all but the busiest thread take at least if there are turns.
@@ -33,11 +36,11 @@ class Clocks:
         return Clocks(self.wall_ns - before.wall_ns, spent_ns)
 
     def others_share(self, before: Clocks, thread: int) -> float:
-        """Number of cores that all threads except ``thread`` used since; one if unknown."""
+        """Number of cores that all threads except ``thread`` used since, for at least ``PERIOD_NS``; one if unknown."""
         if not self.cpu_ns:
             return 1.0
         since = self.since(before)
-        return sum(ns for each, ns in since.cpu_ns.items() if each != thread) / max(1, since.wall_ns)
+        return sum(ns for each, ns in since.cpu_ns.items() if each != thread) / max(PERIOD_NS, since.wall_ns)
 
 
 class ThreadClocks:
