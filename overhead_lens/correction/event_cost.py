@@ -24,7 +24,7 @@ DEVICE_LAUNCH = "device_launch"
 # Classes whose cost was measured in calls with few distinct events.
 OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
 
-# Calls of a device's runtime; those that start work on it are recorded there as well.
+# Calls of a device's runtime. A launch costs more to record: its work is an event, too.
 OF_DEVICES = (DEVICE_CALL, DEVICE_LAUNCH)
 
 # Classes that occur rarely in a compiled call, at long intervals.

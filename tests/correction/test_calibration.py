@@ -90,14 +90,14 @@ def test_calls_of_a_device_are_timed_bare_and_recorded_in_turns(monkeypatch: pyt
         values = {"name": name, "duration_ns": duration_ns, "device_type": device, "start_ns": 0}
         return SimpleNamespace(**{key: partial(copy, value) for key, value in values.items()})
 
-    class Recording:
+    class Recorded:
         """Events as of two calls, each with a kernel."""
 
         def __init__(self, activities: list[object]) -> None:
             assert activities == [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
             self.profiler, self.kineto_results = self, self
 
-        def __enter__(self) -> Recording:
+        def __enter__(self) -> Recorded:
             took.append("recorded")
             return self
 
@@ -110,7 +110,7 @@ def test_calls_of_a_device_are_timed_bare_and_recorded_in_turns(monkeypatch: pyt
 
     monkeypatch.setattr(calibration, "_DEVICE_CALLS", 2)
     monkeypatch.setattr(calibration, "_ROUNDS", 2)
-    monkeypatch.setattr(torch.profiler, "profile", Recording)
+    monkeypatch.setattr(torch.profiler, "profile", Recorded)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: took.append("waited"))
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: "stream")
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: took.append(f"launched {cycles}"))

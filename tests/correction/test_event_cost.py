@@ -583,12 +583,12 @@ def test_a_call_of_a_device_by_itself(span_ns: int, inside_ns: int) -> None:
 
 
 def test_a_launch_costs_more_than_a_call_that_starts_no_work() -> None:
-    launch, question = ("cudaLaunchKernel", "cuda_runtime", 20, 80), ("cudaStreamQuery", "cuda_runtime", 110, 30)
+    launch, query = ("cudaLaunchKernel", "cuda_runtime", 20, 80), ("cudaStreamQuery", "cuda_runtime", 110, 30)
     trace = events(
         ("measured_loop", "user_annotation", 0, 200),
         ("aten::add", "cpu_op", 10, 160),
         launch,
-        question,
+        query,
         ("kernel", "kernel", 150, 40),
     )
     trace["correlation"] = [-1, 0, 7, 8, 7]
@@ -598,7 +598,7 @@ def test_a_launch_costs_more_than_a_call_that_starts_no_work() -> None:
     found = trace_budget(trace, timing, CLASSIFIER, costs)
     times = {attribution.category: ns for attribution, ns in found.attributions.items()}
     assert times == pytest.approx({"python": 40 - 6, "dispatcher": 50 - 4 - 6 - 25, "launch": 80 - 5 + 30 - 2})
-    # Calibrated, they take what they cost, whatever the recording took.
+    # The calibrated costs are subtracted, not the difference to the bare call.
     assert (found.sum_ns, found.bare_ns) == (pytest.approx(200 - 48), 130)
 
 

@@ -14,7 +14,7 @@ from overhead_lens.instruments.instrument import Recording, Turn, When
 from overhead_lens.instruments.trace.record import RecordTrace
 from overhead_lens.machine.environment import describe_machine
 
-# The devices that the trace records.
+# The kind of device that the trace records.
 _DEVICE = "cuda"
 
 
