@@ -31,7 +31,8 @@ def late():
     for _ in range(100):
         sum(number * number for number in range(10_000))
 
-for _ in range(20):
+# Enough steps for several bare ones: on a machine with other work, a rank waits longer for one that a sampler stops.
+for _ in range(80):
     optimizer.zero_grad()
     model(torch.ones(4, 8)).sum().backward()
     if dist.get_rank() == 1:
@@ -65,7 +66,7 @@ def test_each_rank_is_reported_and_the_late_one_is_in_python(tmp_path: Path) -> 
     shares = []
     for rank, document in enumerate(found):
         steps = document["steps"]
-        assert (steps["count"], steps["found_by"], document["exit_code"]) == (20, "optimizer", 0)
+        assert (steps["count"], steps["found_by"], document["exit_code"]) == (80, "optimizer", 0)
         assert sum(row["ns"] for row in document["host"]) == document["wall"]["ns"]
         assert json.loads((tmp_path / "job" / f"rank-{rank}" / "meta.json").read_text())["rank"] == rank
         shares.append({row["category"]: row["share"] for row in document["host"]})
