@@ -19,7 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from overhead_lens.machine_code import jit as _jit
-from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, COUNTER, LABEL, MEMORY, MEMORY_EVENT
+from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, COUNTER, LABEL, MEMORY, MEMORY_EVENT, OTHER
 from overhead_lens.readers.kineto.layout import (
     ARGS_AT,
     ARGS_SIZE,
@@ -31,7 +31,6 @@ from overhead_lens.readers.kineto.layout import (
     CUT_OFF,
     DAMAGED,
     DEFERRED,
-    DEVICE,
     DUR,
     END_OF_ARRAY,
     ENTRIES,
@@ -49,11 +48,8 @@ from overhead_lens.readers.kineto.layout import (
     PID,
     SAID,
     SAID_COUNT,
-    SEQUENCE,
     START,
     STRAY_COMMA,
-    STREAM,
-    TID,
 )
 from overhead_lens.readers.kineto.memory import ARGUMENTS, MOST_BYTES
 from overhead_lens.readers.kineto.work import DECIMAL, WHOLE
@@ -73,7 +69,7 @@ _ADDRESS, _SIZE, _ALLOCATED, _RESERVED, _DEVICE_TYPE, _DEVICE_ID = range(6)
 _MORE, _BROKEN = -1, -2
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _POINT = 34, 92, 44, 58, 45, 46
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST, _ZERO, _NINE = 123, 125, 91, 93, 48, 57
-_MOST_US = 9_223_372_036_854_774  # as ns, below the end of int64
+_MOST_WHOLE = 9_223_372_036_854_774  # microseconds; as ns, below the end of int64
 _US_DIGITS = 16
 _HEX_DIGITS = 15
 _DECIMAL_DIGITS = 18
@@ -266,15 +262,58 @@ def _named(name: str) -> Any:
     return is_named
 
 
-_is_args, _is_ph, _is_ts, _is_dur = map(_named, ("args", "ph", "ts", "dur"))
-_is_name, _is_cat, _is_pid, _is_tid = map(_named, ("name", "cat", "pid", "tid"))
-_is_correlation, _is_sequence = map(_named, ("correlation", "Sequence number"))
-_is_device, _is_stream = map(_named, ("device", "stream"))
-_is_external, _is_old_external = map(_named, ("External id", "external id"))
-_is_bytes, _is_graph, _is_graph_node = map(_named, WHOLE)
-_is_occupancy, _is_blocks, _is_warps = map(_named, DECIMAL)
-_is_address, _is_size, _is_allocated, _is_reserved, _is_device_type, _is_device_id = map(_named, ARGUMENTS)
+@_jit
+def _nowhere(_text, _begin, _end):
+    return -1
+
+
+def _named_or(is_named: Any, place: int, others: Any) -> Any:
+    @_jit
+    def place_of(text, begin, end):
+        return place if is_named(text, begin, end) else others(text, begin, end)
+
+    return place_of
+
+
+def _among(*names: str) -> Any:
+    """Compile a search for a text among names: its place, -1 for none."""
+    place_of = _nowhere
+    for place in reversed(range(len(names))):
+        place_of = _named_or(_named(names[place]), place, place_of)
+    return place_of
+
+
+_is_args, _is_ph, _is_ts, _is_dur, _is_name = map(_named, ("args", "ph", "ts", "dur", "name"))
 _is_label, _is_memory_event = map(_named, ("thread_name", MEMORY_EVENT))
+_code = _among("name", "cat", "pid", "tid")  # in the order of the codes in layout.py
+_number = _among("correlation", "Sequence number", "device", "stream", "External id", "external id")
+_work_number = _among(*WHOLE, *DECIMAL)
+_memory_number = _among(*ARGUMENTS)
+
+
+@_jit
+def _decimal(text, begin, end, most_digits, scale):
+    """Parse an unsigned decimal, its last digits cut off: (understood, value times ``scale``)."""
+    whole = 0
+    at = begin
+    while at < end and _ZERO <= _byte(text, at) <= _NINE:
+        whole = whole * 10 + (int(_byte(text, at)) - _ZERO)
+        at += 1
+        if at - begin > most_digits:
+            return False, 0
+    if at == begin or whole > _MOST_WHOLE:
+        return False, 0
+    value, unit = whole * scale, scale // 10
+    if at < end and _byte(text, at) == _POINT:
+        at += 1
+        first = at
+        while at < end and _ZERO <= _byte(text, at) <= _NINE:
+            value += (int(_byte(text, at)) - _ZERO) * unit
+            unit //= 10
+            at += 1
+        if at == first:
+            return False, 0
+    return at == end, value
 
 
 @_jit
@@ -286,26 +325,8 @@ def _nanoseconds(text, begin, end):
     if begin < end and _byte(text, begin) == _MINUS:
         sign = -1
         begin += 1
-    whole = 0
-    at = begin
-    while at < end and _ZERO <= _byte(text, at) <= _NINE:
-        whole = whole * 10 + (int(_byte(text, at)) - _ZERO)
-        at += 1
-        if at - begin > _US_DIGITS:
-            return False, 0
-    if at == begin or whole > _MOST_US:
-        return False, 0
-    thousandths, unit = 0, 100
-    if at < end and _byte(text, at) == _POINT:
-        at += 1
-        first = at
-        while at < end and _ZERO <= _byte(text, at) <= _NINE:
-            thousandths += (int(_byte(text, at)) - _ZERO) * unit
-            unit //= 10
-            at += 1
-        if at == first:
-            return False, 0
-    return at == end, sign * (whole * 1000 + thousandths)
+    understood, ns = _decimal(text, begin, end, _US_DIGITS, 1000)
+    return understood, sign * ns
 
 
 @_jit
@@ -345,27 +366,7 @@ def _millionths(text, begin, end):
     """Parse a decimal, quoted or not: (understood, millionths)."""
     if _byte(text, begin) == _QUOTE:
         begin, end = begin + 1, end - 1
-    value = 0
-    at = begin
-    while at < end and _ZERO <= _byte(text, at) <= _NINE:
-        value = value * 10 + (int(_byte(text, at)) - _ZERO)
-        at += 1
-        if at - begin > _MILLIONTHS_DIGITS:
-            return False, 0
-    if at == begin:
-        return False, 0
-    value *= 1_000_000
-    unit = 100_000
-    if at < end and _byte(text, at) == _POINT:
-        at += 1
-        first = at
-        while at < end and _ZERO <= _byte(text, at) <= _NINE:
-            value += (int(_byte(text, at)) - _ZERO) * unit
-            unit //= 10
-            at += 1
-        if at == first:
-            return False, 0
-    return at == end, value
+    return _decimal(text, begin, end, _MILLIONTHS_DIGITS, 1_000_000)
 
 
 @_jit
@@ -386,63 +387,6 @@ def _read_work(text, value, at, field, which):
     if not understood:
         field[_DEFER] = 1
     field[_WORK + which] = max(ABSENT, number)
-
-
-@_jit
-def _memory_number(text, key, key_end):
-    """Index of the allocation's number that a key names; -1 for none."""
-    letter = _byte(text, key)
-    if letter == 65:  # A
-        return _ADDRESS if _is_address(text, key, key_end) else -1
-    if letter == 66:  # B
-        return _SIZE if _is_size(text, key, key_end) else -1
-    if letter == 84:  # T
-        if _is_allocated(text, key, key_end):
-            return _ALLOCATED
-        return _RESERVED if _is_reserved(text, key, key_end) else -1
-    if letter == 68:  # D
-        if _is_device_type(text, key, key_end):
-            return _DEVICE_TYPE
-        return _DEVICE_ID if _is_device_id(text, key, key_end) else -1
-    return -1
-
-
-@_jit
-def _number(text, key, key_end):
-    """Index of the number of a row that a key of ``args`` names; -1 for none."""
-    letter = _byte(text, key)
-    if letter == 99:  # c
-        return CORRELATION if _is_correlation(text, key, key_end) else -1
-    if letter == 83:  # S
-        return SEQUENCE if _is_sequence(text, key, key_end) else -1
-    if letter == 100:  # d
-        return DEVICE if _is_device(text, key, key_end) else -1
-    if letter == 115:  # s
-        return STREAM if _is_stream(text, key, key_end) else -1
-    if letter == 69:  # E
-        return EXTERNAL if _is_external(text, key, key_end) else -1
-    if letter == 101:  # e
-        return EXTERNAL if _is_old_external(text, key, key_end) else -1
-    return -1
-
-
-@_jit
-def _work_number(text, key, key_end):
-    """Index of what device work says of itself that a key names; -1 for none."""
-    letter = _byte(text, key)
-    if letter == 98:  # b
-        if _is_bytes(text, key, key_end):
-            return _BYTES
-        return _BLOCKS if _is_blocks(text, key, key_end) else -1
-    if letter == 101:  # e
-        return _OCCUPANCY if _is_occupancy(text, key, key_end) else -1
-    if letter == 103:  # g
-        if _is_graph(text, key, key_end):
-            return _GRAPH
-        return _GRAPH_NODE if _is_graph_node(text, key, key_end) else -1
-    if letter == 119:  # w
-        return _WARPS if _is_warps(text, key, key_end) else -1
-    return -1
 
 
 @_jit
@@ -504,6 +448,7 @@ def _read_arguments(text, at, end, field):
             _read_memory(text, value, at, field, memory)
         number = _number(text, key, key_end)
         if number >= 0:
+            number = min(CORRELATION + number, EXTERNAL)  # which has two names
             understood, integer = _integer(text, value, at)
             field[_NUMBER + number] = integer
             if not understood or (number == EXTERNAL and field[_HAS_EXTERNAL]):
@@ -518,18 +463,6 @@ def _read_arguments(text, at, end, field):
         if _byte(text, at) != _COMMA:
             return _BROKEN
         at = _skip_blank(text, at + 1, end)
-
-
-@_jit
-def _text(text, key, key_end):
-    """Index of the text of a row that a key names; -1 for none."""
-    if _is_name(text, key, key_end):
-        return NAME
-    if _is_cat(text, key, key_end):
-        return CAT
-    if _is_pid(text, key, key_end):
-        return PID
-    return TID if _is_tid(text, key, key_end) else -1
 
 
 @_jit
@@ -596,7 +529,7 @@ def _read_entry(text, at, end, field):
                 if not understood:
                     field[_DEFER] = 1
             else:
-                which = _text(text, key, key_end)
+                which = _code(text, key, key_end)
                 if which >= 0:
                     if quoted:
                         field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = value + 1, at - 1
@@ -787,60 +720,44 @@ def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, ha
         unread = phase == 77 and _holds_escape(text, field[_TEXT], field[_TEXT + 1])
         memory = phase == 105 and _is_memory_event(text, field[_TEXT], field[_TEXT + 1])
         unread |= memory and (field[_DEFER_MEMORY] or not field[_HAS_SIZE])
+        made = OTHER
         if field[_DEFER] or unread or ((phase == 88 or phase == 67 or memory) and not field[_HAS_TS]):
-            kind[row] = DEFERRED
+            made = DEFERRED
             numbers[ARGS_AT, row], numbers[ARGS_SIZE, row] = entry, entry - at
-            row += 1
         elif phase == 88:  # X
+            made = COMPLETE
             if not field[_HAS_DUR]:
                 counters[MISSING_DURATION] += 1
             elif field[_NUMBER + DUR] < 0:
                 counters[NEGATIVE_DURATION] += 1
                 field[_NUMBER + DUR] = 0
-            kind[row] = COMPLETE
-            for which in range(CODE_COUNT):
-                codes[which, row] = _intern(
-                    text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
-                )
+        elif phase == 77 and _is_label(text, field[_TEXT], field[_TEXT + 1]):  # M
+            made = LABEL
+            field[_TEXT], field[_TEXT + 1] = field[_LABEL], field[_LABEL_END]
+            field[_TEXT + 2 * CAT], field[_TEXT + 2 * CAT + 1] = 0, 0
             for which in range(NUMBER_COUNT):
-                numbers[which, row] = field[_NUMBER + which]
-            if field[_HAS_WORK]:
-                _say(said, counters, row, field, _WORK)
-            row += 1
-        elif phase == 77:  # M
-            if _is_label(text, field[_TEXT], field[_TEXT + 1]):
-                kind[row] = LABEL
-                codes[NAME, row] = _intern(text, field[_LABEL], field[_LABEL_END], slots, hashes, places, arena, used)
-                codes[CAT, row] = _intern(text, 0, 0, slots, hashes, places, arena, used)
-                for which in (PID, TID):
-                    codes[which, row] = _intern(
-                        text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
-                    )
-                for which in range(NUMBER_COUNT):
-                    numbers[which, row] = 0
-                row += 1
+                field[_NUMBER + which] = 0
         elif memory:
-            kind[row] = MEMORY
+            made = MEMORY
             for which in (NAME, CAT):
-                codes[which, row] = _intern(text, 0, 0, slots, hashes, places, arena, used)
-            for which in (PID, TID):
-                codes[which, row] = _intern(
-                    text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
-                )
-            for which in range(NUMBER_COUNT):
-                numbers[which, row] = field[_NUMBER + which]
-            _say(said, counters, row, field, _MEMORY)
-            row += 1
+                field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = 0, 0
         elif phase == 67:  # C
-            kind[row] = COUNTER
-            for which in range(CODE_COUNT):
-                codes[which, row] = _intern(
-                    text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
-                )
-            for which in range(NUMBER_COUNT):
-                numbers[which, row] = field[_NUMBER + which]
-            row += 1
+            made = COUNTER
         elif phase == 0:
             counters[NO_PHASE] += 1
         elif phase == 66 or phase == 69:  # B, E
             counters[BEGIN_END] += 1
+        if made == OTHER:
+            continue
+        kind[row] = made
+        if made != DEFERRED:
+            for which in range(CODE_COUNT):
+                begin, close = field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1]
+                codes[which, row] = _intern(text, begin, close, slots, hashes, places, arena, used)
+            for which in range(NUMBER_COUNT):
+                numbers[which, row] = field[_NUMBER + which]
+        if made == MEMORY:
+            _say(said, counters, row, field, _MEMORY)
+        elif made == COMPLETE and field[_HAS_WORK]:
+            _say(said, counters, row, field, _WORK)
+        row += 1
