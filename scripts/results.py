@@ -37,7 +37,7 @@ class Column:
     unit: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Origin:
     """When and where something was measured.
 
@@ -104,7 +104,7 @@ class Result:
             raise ValueError(f"{self.claim}: {len(self.columns)} columns, but a row {wrong[0]}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """What a script asks and how: a result without its answers. Fields as of ``Result``."""
 
@@ -120,21 +120,7 @@ class Claim:
     ) -> Result:
         """The result, measured here and today where no other origin is named."""
         where = origin or Origin.here()
-        return Result(
-            claim=self.claim,
-            question=self.question,
-            method=self.method,
-            command=self.command,
-            measured_on=where.measured_on,
-            machine=where.machine,
-            torch=where.torch,
-            python=where.python,
-            columns=self.columns,
-            rows=tuple(map(tuple, rows)),
-            notes=tuple(notes),
-            revision=where.revision,
-            about=self.about,
-        )
+        return Result(**vars(self), **vars(where), rows=tuple(map(tuple, rows)), notes=tuple(notes))
 
     def parser(self, description: str | None) -> argparse.ArgumentParser:
         """An argument parser that knows ``--result``."""
@@ -142,6 +128,27 @@ class Claim:
         place = (RESULTS / f"{self.claim}.json").relative_to(ROOT)
         parser.add_argument("--result", type=Path, metavar="FILE", help=f"where the result goes; default: {place}")
         return parser
+
+
+class Table:
+    """The rows of a claim, each of which is printed as soon as it is added, as of a Markdown table."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.rows: list[Sequence[Cell]] = []
+        self._claim = claim
+        print_heading(claim.columns)
+
+    def add(self, *rows: Sequence[Cell]) -> None:
+        """Add rows."""
+        for row in rows:
+            self.rows.append(row)
+            print_row(row)
+
+    def write(self, path: Path | None, notes: Sequence[str] = (), origin: Origin | None = None) -> None:
+        """Print the notes and write the result; see ``write_result``."""
+        if notes:
+            print("", *notes, sep="\n")
+        write_result(path, self._claim.answered(self.rows, notes, origin))
 
 
 def write_result(path: Path | None, result: Result) -> None:

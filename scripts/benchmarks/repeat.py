@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.command import document
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 
 CLAIM = Claim(
     claim="repeat",
@@ -53,14 +53,11 @@ def main() -> None:
     options, target = parser.parse_known_args()
     target = target or ["add1"]
     documents = [capture(options.folder / str(number), target) for number in range(options.captures)]
-    rows = [
-        row_of(name, estimates) for name, estimates in by_category(documents).items() if any(ns for ns, _ in estimates)
-    ]
-    print_heading(CLAIM.columns)
-    for row in rows:
-        print_row(row)
-    asked = replace(CLAIM, command=f"{CLAIM.command} --captures {options.captures} {' '.join(target)}")
-    write_result(options.result, asked.answered(rows))
+    table = Table(replace(CLAIM, command=f"{CLAIM.command} --captures {options.captures} {' '.join(target)}"))
+    for name, estimates in by_category(documents).items():
+        if any(ns for ns, _ in estimates):
+            table.add(row_of(name, estimates))
+    table.write(options.result)
 
 
 def capture(path: Path, target: Sequence[str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from scripts.benchmarks.large_trace import write_trace
 from scripts.command import Done, complaint, python, run
-from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import ROOT, Cell, Claim, Column, Table
 
 CLAIM = Claim(
     claim="trace-parts",
@@ -131,22 +131,15 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     hta = hta_python(options.folder.absolute() / "hta") if options.hta else None
-    print_heading(CLAIM.columns)
-    rows: list[list[Cell]] = []
+    table = Table(CLAIM)
     for events in options.events:
         trace = options.folder / f"rich_{events}.json.gz"
         if not trace.exists():
             write_trace(trace, events, rich=True)
-        found = [*rows_of(trace, options.repeat), *whole_rows(trace, options.repeat, hta)]
-        for row in found:
-            print_row(row)
-        rows += found
+        table.add(*rows_of(trace, options.repeat), *whole_rows(trace, options.repeat, hta))
     for trace in options.also:
-        found = whole_rows(trace, options.repeat, hta, f": {trace.name.partition('.')[0]}")
-        for row in found:
-            print_row(row)
-        rows += found
-    write_result(options.result, CLAIM.answered(rows))
+        table.add(*whole_rows(trace, options.repeat, hta, f": {trace.name.partition('.')[0]}"))
+    table.write(options.result)
 
 
 def rows_of(trace: Path, repeat: int) -> list[list[Cell]]:

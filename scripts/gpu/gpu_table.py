@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.documentation.reference_captures import keep
-from scripts.results import Cell, Claim, Column, Origin, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Origin, Table
 
 MODES = ("eager", "compiled", "reduce-overhead")
 WORKLOADS = ("split_stack", "combined", "add1", "gelu")
@@ -75,10 +75,9 @@ def main(out: Path) -> int:
     rows = [_row(which, budget) for which, budget in budgets.items() if budget is not None]
     if not rows:
         return 1
-    print_heading(CLAIM.columns)
-    for row in rows:
-        print_row(row)
-    write_result(out / f"{CLAIM.claim}.json", CLAIM.answered(rows, origin=_origin(out)))
+    table = Table(CLAIM)
+    table.add(*rows)
+    table.write(out / f"{CLAIM.claim}.json", origin=_origin(out))
     for name, kept in KEPT.items():
         if (out / "captures" / name / "meta.json").exists():
             _keep(out / "captures" / name, out / "reference" / kept, out)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.command import document
-from scripts.results import RESULTS, Cell, Claim, Column, print_heading, print_row, read_result, write_result
+from scripts.results import RESULTS, Cell, Claim, Column, Table, read_result, write_result
 
 CLAIM = Claim(
     claim="advise-programs",
@@ -111,13 +111,13 @@ def main() -> None:
     parser = CLAIM.parser(__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="default: all")
     options = parser.parse_args()
-    print_heading(CLAIM.columns)
+    table = Table(CLAIM)
     rows = stored_rows()
     for flawed in PROGRAMS:
         if not options.only or flawed.program in options.only:
             target, *more = flawed.options
             rows[flawed.program] = row_of(flawed, advice(target, *more, "--quick"))
-            print_row(rows[flawed.program])
+            table.add(rows[flawed.program])
             write_result(options.result, CLAIM.answered(list(rows.values()), [summary(rows)]))
     print("", summary(rows), sep="\n")
 

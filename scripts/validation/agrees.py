@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.command import document, run_document
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 
 _COMMAND = "python -m scripts.validation.agrees"
 
@@ -69,26 +69,29 @@ def main() -> None:
     options = parser.parse_args()
     asked = f"{_COMMAND} --repetitions {options.repetitions}"
     if "run" in options.ways:
-        rows = table(CLAIM, options.repetitions, lambda: (by_run(options.steps), profiled()))
-        write_result(options.result, replace(CLAIM, command=asked).answered(rows, notes_of(rows)))
+        claim = replace(CLAIM, command=asked)
+        answer(claim, options.result, options.repetitions, lambda: (by_run(options.steps), profiled()))
     if "attach" in options.ways:
-        rows = table(ATTACHED, options.repetitions, lambda: (by_attach(options.seconds), profiled(_ONE_THREAD)))
-        asked += f" --seconds {options.seconds:g}"
-        write_result(options.attached, replace(ATTACHED, command=asked).answered(rows, notes_of(rows)))
+        claim = replace(ATTACHED, command=f"{asked} --seconds {options.seconds:g}")
+        answer(
+            claim,
+            options.attached,
+            options.repetitions,
+            lambda: (by_attach(options.seconds), profiled(_ONE_THREAD)),
+        )
 
 
-def table(
-    claim: Claim, repetitions: int, measure: Callable[[], tuple[Mapping[str, Any], Mapping[str, Any]]]
-) -> list[list[Cell]]:
-    """Measure and print the rows of a claim."""
-    print_heading(claim.columns)
-    rows: list[list[Cell]] = []
+def answer(
+    claim: Claim,
+    path: Path | None,
+    repetitions: int,
+    measure: Callable[[], tuple[Mapping[str, Any], Mapping[str, Any]]],
+) -> None:
+    """Measure and print the rows of a claim, and write the result."""
+    table = Table(claim)
     for number in range(repetitions):
-        for row in compared(*measure()):
-            rows.append([number, *row])
-            print_row(rows[-1])
-    print("", *notes_of(rows), sep="\n")
-    return rows
+        table.add(*([number, *row] for row in compared(*measure())))
+    table.write(path, notes_of(table.rows))
 
 
 def by_run(steps: int) -> Mapping[str, Any]:

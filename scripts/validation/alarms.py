@@ -24,7 +24,7 @@ from overhead_lens.stats.shift import Shift
 from overhead_lens.stored import budget_of
 from overhead_lens.taxonomy.classifier import default_classifier
 from scripts.command import lens
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 
 SLOW_DOWNS = (0.03, 0.05, 0.10)
 
@@ -80,19 +80,15 @@ def main() -> None:
     if options.record:
         record(options.folder / options.record, options.turns)
         return
-    print_heading(CLAIM.columns)
-    rows: list[list[Cell]] = []
+    table = Table(CLAIM)
     for call in CALLS:
         for effort, processes in EFFORTS.items():
             captures = read_captures(options.folder, call + effort)
             enough = [condition for condition, made in captures.items() if len(made) >= FEWEST]
             for condition in (*enough, ANY):
-                for row in rows_of(captures, condition):
-                    rows.append([call, processes, condition, *row])
-                    print_row(rows[-1])
+                table.add(*([call, processes, condition, *row] for row in rows_of(captures, condition)))
     notes = ["Rates are of pairs of captures, which are not independent: of few captures they are rough."]
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(rows, notes))
+    table.write(options.result, notes)
 
 
 def record(folder: Path, turns: int) -> None:

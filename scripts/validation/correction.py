@@ -29,7 +29,7 @@ from overhead_lens.machine.request import Request
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.target import parse_target
 from overhead_lens.taxonomy.classifier import default_classifier
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 
 CLAIM = Claim(
     claim="correction",
@@ -105,17 +105,14 @@ def main() -> None:
     parser.add_argument("targets", nargs="*", default=TARGETS)
     parser.add_argument("--processes", type=int, default=5)
     options = parser.parse_args()
-    rows: list[list[Cell]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         costs = calibrated(folder)
-        print_heading(CLAIM.columns)
+        table = Table(CLAIM)
         for target in options.targets:
-            rows.append(row_of(target, [record(target, costs, folder) for _ in range(options.processes)]))
-            print_row(rows[-1])
-    notes = [within_goal(rows), *(f"{kind}: {in_words(cost)}" for kind, cost in costs.items())]
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(rows, notes))
+            table.add(row_of(target, [record(target, costs, folder) for _ in range(options.processes)]))
+    notes = [within_goal(table.rows), *(f"{kind}: {in_words(cost)}" for kind, cost in costs.items())]
+    table.write(options.result, notes)
 
 
 def row_of(target: str, recorded: Sequence[Recorded]) -> list[Cell]:

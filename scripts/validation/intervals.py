@@ -26,7 +26,7 @@ from overhead_lens.instruments.samples.evidence import Samples
 from overhead_lens.stack import Stack
 from overhead_lens.stored import evidence_of
 from overhead_lens.taxonomy.classifier import default_classifier
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 
 CLAIM = Claim(
     claim="intervals",
@@ -79,19 +79,14 @@ def main() -> None:
     parser.add_argument("--processes", type=int, nargs="+", default=[5, 3])
     parser.add_argument("--draws", type=int, default=1_000)
     options = parser.parse_args()
-    rows: list[list[Cell]] = []
     notes = []
-    print_heading(CLAIM.columns)
+    table = Table(CLAIM)
     for folder in options.folders:
         pool = read_pool(folder)
         notes.append(f"{pool.call}: {len(pool.clocks)} processes, {options.draws} draws.")
         for processes in options.processes:
-            drawn = rows_of(pool, processes, options.draws)
-            rows += drawn
-            for row in drawn:
-                print_row(row)
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(rows, notes))
+            table.add(*rows_of(pool, processes, options.draws))
+    table.write(options.result, notes)
 
 
 def read_pool(folder: Path) -> Pool:

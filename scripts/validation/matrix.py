@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from scripts.results import ROOT, Cell, Claim, Column, Origin, print_heading, print_row, write_result
+from scripts.results import ROOT, Cell, Claim, Column, Origin, Table
 
 CLAIM = Claim(
     claim="matrix",
@@ -214,8 +214,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="without the tests")
     options = parser.parse_args()
     usual = [*(f"{python}-{torch}" for python in PYTHONS for torch in TORCHES), f"{PYTHONS[0]}-lowest"]
-    print_heading(CLAIM.columns)
-    rows = []
+    table = Table(CLAIM)
     for name in dict.fromkeys([*usual, *options.cells]):
         python, torch = name.split("-", 1)
         environment = Environment(python, torch, options.folder.resolve())
@@ -225,10 +224,9 @@ def main() -> None:
             kept.write_text(json.dumps(environment.row(quick=options.quick)), encoding="utf-8")
             share_libraries(options.folder)
         if kept.exists():
-            rows.append(json.loads(kept.read_bytes()))
-            print_row(rows[-1])
+            table.add(json.loads(kept.read_bytes()))
     origin = replace(Origin.here(), python=f"{PYTHONS[0]} to {PYTHONS[-1]}", torch=f"{TORCHES[0]} to {TORCHES[-1]}")
-    write_result(options.result, CLAIM.answered(rows, origin=origin))
+    table.write(options.result, origin=origin)
 
 
 def share_libraries(folder: Path) -> None:

@@ -19,7 +19,7 @@ from overhead_lens.stack import Stack
 from overhead_lens.stats.distributions import binomial_upper_tail
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from overhead_lens.taxonomy.names import display_name
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 from scripts.validation.known_costs.bench import warmed_up
 from scripts.validation.known_costs.sites import Site
 
@@ -106,7 +106,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := sorted(set(options.operators) - set(names)):
         parser.error(f"no operator {', '.join(unknown)}; there are: {', '.join(names)}")
-    print_heading(CLAIM.columns)
+    table = Table(CLAIM)
     found, missed = [], []
     with warmed_up(SITE, 1) as bench:
         for name in options.operators or names:
@@ -120,13 +120,11 @@ def main() -> None:
                 continue
             found.append(look_at(name, call_ns, stacks, default_classifier()))
             if found[-1].unknown:
-                print_row(found[-1].row())
-    unknown_rows = [each.row() for each in found if each.unknown]
-    notes = [f"{len(unknown_rows)} of {len(found)} operators have a kernel that the rules do not know."]
+                table.add(found[-1].row())
+    notes = [f"{len(table.rows)} of {len(found)} operators have a kernel that the rules do not know."]
     if missed:
         notes.append(f"Not sampled: {', '.join(missed)}.")
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(unknown_rows, notes))
+    table.write(options.result, notes)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scripts.command import run_document
-from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import ROOT, Cell, Claim, Column, Table
 from tests.programs.expected import PROGRAMS, Expected, because_of, complaints, largest_of, shares_of
 
 CLAIM = Claim(
@@ -47,8 +47,7 @@ def main() -> None:
     parser = CLAIM.parser(__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="default: all")
     options = parser.parse_args()
-    print_heading(CLAIM.columns)
-    rows: list[list[Cell]] = []
+    table = Table(CLAIM)
     notes = []
     for expected in PROGRAMS:
         if options.only and expected.program not in options.only:
@@ -58,11 +57,9 @@ def main() -> None:
         except subprocess.CalledProcessError as error:
             notes.append(f"{expected.name} ended with {error.returncode}.")
             continue
-        rows.append(row_of(expected, document))
-        print_row(rows[-1])
-    notes.append(f"{sum(row[-1] == 'right' for row in rows)} of {len(rows)} are right.")
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(rows, notes))
+        table.add(row_of(expected, document))
+    notes.append(f"{sum(row[-1] == 'right' for row in table.rows)} of {len(table.rows)} are right.")
+    table.write(options.result, notes)
 
 
 def row_of(expected: Expected, document: Mapping[str, Any]) -> list[Cell]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.command import document
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 
 CLAIM = Claim(
     claim="rules",
@@ -64,11 +64,9 @@ def main() -> None:
         except subprocess.CalledProcessError as error:
             notes.append(f"{' '.join(run)} failed: {error.stderr.strip()}")
     rows.sort(key=lambda row: -float(row[2] or 0))
-    print_heading(CLAIM.columns)
-    for row in rows:
-        print_row(row)
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(rows, notes))
+    table = Table(CLAIM)
+    table.add(*rows)
+    table.write(options.result, notes)
 
 
 def runs() -> list[list[str]]:

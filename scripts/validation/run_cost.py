@@ -20,7 +20,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.program.area import Phase
 from overhead_lens.studies.run.stored import read_run
 from scripts.command import python, run_document
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 
 CLAIM = Claim(
     claim="run-cost",
@@ -55,14 +55,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--steps", type=int, default=40_000, help="steps of a run")
     options = parser.parse_args()
-    print_heading(CLAIM.columns)
-    rows: list[list[Cell]] = []
+    table = Table(CLAIM)
     for pair in range(options.pairs):
-        rows.append(row_of(pair, options.steps))
-        print_row(rows[-1])
-    notes = notes_of([(float(row[3] or 0), float(row[4] or 0), float(row[5] or 0)) for row in rows])
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(rows, notes))
+        table.add(row_of(pair, options.steps))
+    notes = notes_of([(float(row[3] or 0), float(row[4] or 0), float(row[5] or 0)) for row in table.rows])
+    table.write(options.result, notes)
 
 
 def row_of(pair: int, steps: int) -> list[Cell]:

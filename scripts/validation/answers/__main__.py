@@ -18,7 +18,7 @@ from overhead_lens.report.outlines.recorded.headline import NO_CAUSE, headline
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.findings.model import CAUSE_SHARE
-from scripts.results import ROOT, Claim, Column, print_heading, print_row, write_result
+from scripts.results import ROOT, Claim, Column, Table
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -72,15 +72,13 @@ def main() -> None:
     parser = CLAIM.parser(__doc__)
     parser.add_argument("--traces", type=Path, default=_TRACES, metavar="FOLDER", help="default: where the tests look")
     options = parser.parse_args()
-    print_heading(CLAIM.columns)
-    rows = []
+    table = Table(CLAIM)
     for reading in readings():
         path = next((path for folder in (options.traces, _OWN) if (path := folder / reading.trace).is_file()), None)
         if path is not None:
-            rows.append(_row(reading, path))
-            print_row(rows[-1])
-    told = sum(row[5] == "yes" for row in rows)
-    write_result(options.result, CLAIM.answered(rows, [f"{told} of {len(rows)} traces are answered."]))
+            table.add(_row(reading, path))
+    told = sum(row[5] == "yes" for row in table.rows)
+    table.write(options.result, [f"{told} of {len(table.rows)} traces are answered."])
 
 
 def _row(reading: Reading, path: Path) -> tuple[str | float, ...]:

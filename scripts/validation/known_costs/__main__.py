@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.results import Claim, print_heading, print_row, write_result
+from scripts.results import Claim, Table, write_result
 from scripts.validation.known_costs.judging import judge_site
 from scripts.validation.known_costs.sites import COSTS_NS, SITES
 from scripts.validation.known_costs.table import COLUMNS, in_order, read_cells, row_of, summary, write_cells
@@ -56,15 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     chosen = [site for site in SITES if not options.sites or site.name.startswith(tuple(options.sites))]
     cells = read_cells(options.cells)
-    print_heading(COLUMNS)
+    table = Table(CLAIM)
     for site in chosen:
         known = [cell for cell in cells if cell.site == site.name and cell.cost_ns in options.costs]
         left = sorted(set(options.costs) - {cell.cost_ns for cell in known})
         judged = judge_site(site, left, options.seconds)
         cells = in_order([*cells, *judged])
         write_cells(options.cells, cells)
-        for cell in in_order([*known, *judged]):
-            print_row(row_of(cell))
+        table.add(*map(row_of, in_order([*known, *judged])))
     names = {site.name for site in chosen}
     shown = [cell for cell in cells if cell.cost_ns in options.costs and cell.site in names]
     notes = summary(shown)

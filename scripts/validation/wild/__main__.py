@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import Cell, Claim, Column, Table
 from scripts.validation.wild.environment import Environment, default_folder
 from scripts.validation.wild.listed import ALL, Difference, Program
 from scripts.validation.wild.measuring import WAYS, Bench, FailedError
@@ -145,14 +145,13 @@ def main() -> None:
         *notes_of(rows),
         *warnings_of((program.name, figures.read(program, "run")[0]) for program in ALL),
     ]
-    for claim, table in ((TRUTHS, truths), (CLAIM, rows)):
-        print_heading(claim.columns)
-        for row in table:
-            print_row(row)
-        print()
-    print(*notes, sep="\n")
-    write_result(options.truths, TRUTHS.answered(truths, [versions]))
-    write_result(options.result, CLAIM.answered(rows, notes))
+    for claim, path, of_claim, its_notes in (
+        (TRUTHS, options.truths, truths, [versions]),
+        (CLAIM, options.result, rows, notes),
+    ):
+        table = Table(claim)
+        table.add(*of_claim)
+        table.write(path, its_notes)
 
 
 def measured(bench: Bench, program: Program, kind: str, rounds: int) -> dict[str, Any]:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from overhead_lens.scenario import Scenario
+from overhead_lens.scenario import NoParams, Scenario
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
 from tests.programs import per_node as program
 
 
-@dataclass(frozen=True)
-class Params:
-    """None."""
-
-
-def inputs(_: Params) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def inputs(_: NoParams) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Features of the nodes, numbers of their neighbours and a weight."""
     torch.set_num_threads(1)
     neighbours = torch.randint(program.NODES, (program.NODES, program.NEIGHBOURS))
@@ -32,7 +26,7 @@ SCENARIO = Scenario(
     name="pass_messages",
     summary="messages in a graph, node by node",
     source="tests/programs/per_node.py",
-    params=Params,
+    params=NoParams,
     inputs=inputs,
     variants={"node_by_node": program.node_by_node, "at_once": program.all_at_once},
 )

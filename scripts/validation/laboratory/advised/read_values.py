@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from overhead_lens.scenario import Scenario
+from overhead_lens.scenario import NoParams, Scenario
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
 from tests.programs import items as program
 
-
-@dataclass(frozen=True)
-class Params:
-    """None."""
-
-
 SCENARIO = Scenario(
     name="read_values",
     summary="values are clipped one by one, each read with .item()",
     source="tests/programs/items.py",
-    params=Params,
+    params=NoParams,
     inputs=lambda _: (torch.randn(program.VALUES),),
     variants={"one_by_one": program.clipped_sum, "at_once": program.clipped_sum_at_once},
 )

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from overhead_lens.scenario import Scenario
+from overhead_lens.scenario import NoParams, Scenario
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
 from tests.programs import page_faults as program
 
 
-@dataclass(frozen=True)
-class Params:
-    """None."""
-
-
-def inputs(_: Params) -> tuple[torch.Tensor, torch.Tensor]:
+def inputs(_: NoParams) -> tuple[torch.Tensor, torch.Tensor]:
     """What is scaled, and a tensor to keep the result."""
     torch.set_num_threads(1)
     return torch.ones(program.ELEMENTS), torch.zeros(program.ELEMENTS)
@@ -40,7 +34,7 @@ SCENARIO = Scenario(
     name="scale",
     summary="a large tensor is scaled into a fresh temporary",
     source="tests/programs/page_faults.py",
-    params=Params,
+    params=NoParams,
     inputs=inputs,
     variants={"fresh": fresh, "reuse": reuse},
 )
