@@ -14,7 +14,6 @@ from overhead_lens.export.capture import write_capture
 from overhead_lens.export.chrome import write_chrome
 from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import budget_lane
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.speedscope import write_speedscope
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.readers.kineto.read import read_events
@@ -34,7 +33,7 @@ def write_call_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     source = stored.existing(KINETO_STACK) or stored.existing(KINETO)
     if source is None:
         raise UsageError(f"{path} holds no trace to export")
-    write_chrome(target, budget_lane(breakdown), LaneEvents(read_events(source)))
+    write_chrome(target, budget_lane(breakdown), read_events(source))
 
 
 def write_call_collapsed(path: Path, target: Path, classifier: Classifier) -> None:

@@ -19,7 +19,6 @@ from overhead_lens.export.lanes.budget import budget_lane, device_lane, operator
 from overhead_lens.export.lanes.call import Span, categories_in, events_of_call, one_call
 from overhead_lens.export.lanes.clock import block_counter, interval_lane
 from overhead_lens.export.lanes.events import event_lanes
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Lane, Section
 from overhead_lens.export.lanes.placement import OPERATORS_LANE
 from overhead_lens.export.lanes.samples import placed_stacks
@@ -136,7 +135,7 @@ def _traced(loop: _Loop, classifier: Classifier) -> Iterator[Section]:
         f"{loop.title}, as torch.profiler recorded it: {format_ns(loop.wall_ns)} with the profiler's own cost, which the budget "
         "does not contain."
     )
-    yield from _sections(event_lanes(LaneEvents(loop.own_events, categories)), TRACED, text)
+    yield from _sections(event_lanes(loop.own_events, categories), TRACED, text)
 
 
 def _traced_with_stacks(loop: _Loop, wall_ns: int) -> Iterator[Section]:
@@ -145,9 +144,8 @@ def _traced_with_stacks(loop: _Loop, wall_ns: int) -> Iterator[Section]:
         f"{loop.title}, recorded again with Python stacks, which take their time: {format_ns(loop.wall_ns)}{times}. It is for "
         "looking at who calls whom, in order: no figure of the budget comes from it."
     )
-    yield from _sections(
-        event_lanes(LaneEvents(loop.own_events, separates_python=False)), TRACED_WITH_STACKS, text, only=OPERATORS_LANE
-    )
+    lanes = event_lanes(loop.own_events, separates_python=False)
+    yield from _sections(lanes, TRACED_WITH_STACKS, text, only=OPERATORS_LANE)
 
 
 def _sections(lanes: list[Lane], title: str, text: str, only: str = "") -> Iterator[Section]:

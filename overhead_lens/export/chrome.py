@@ -12,51 +12,49 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import pandas as pd
+
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.identities import Identities
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Begin, Lane, Slice, Value, nest
-from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
 from overhead_lens.units import NS_PER_US
 
 _Event = dict[str, Value]
 
+_PROCESS = "python"
 
-def write_chrome(path: Path, budget: Lane, evidence: LaneEvents | None = None) -> None:
+
+def write_chrome(path: Path, budget: Lane, events: pd.DataFrame | None = None) -> None:
     """Write a JSON trace of the budget, and of the events with their arrows; compressed for a name in ``.gz``.
 
     Args:
         budget: Stands first, as a process of its own.
+        events: As of ``event_lanes``.
 
     Raises:
         UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
-    shown = evidence or LaneEvents()
-    lanes = [budget, *event_lanes(shown)]
+    lanes = [budget, *([] if events is None else event_lanes(events))]
     with replacing_text(path) as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[')
         separator = "\n"
-        for event in _events(lanes, shown):
+        for event in _events(lanes):
             file.write(separator + event)
             separator = ",\n"
         file.write("\n]}\n")
 
 
-def _events(lanes: list[Lane], evidence: LaneEvents) -> Iterator[str]:
+def _events(lanes: list[Lane]) -> Iterator[str]:
     numbers = Identities(lane.thread for lane in lanes if lane.thread is not None)
     processes: dict[str, int] = {}
     rows = count(1)
     for lane in lanes:
-        name = _process_name(lane, readable(evidence.process_name))
+        name = lane.group if lane.thread is None else f"{_PROCESS} ({lane.thread[0]})"
         if name not in processes:
             processes[name] = numbers.fresh() if lane.thread is None else numbers.process(lane.thread[0])
             yield from _named("process", name, len(processes), processes[name], 0)
         yield from _lane(lane, processes[name], rows)
-
-
-def _process_name(lane: Lane, process_name: str) -> str:
-    return lane.group if lane.thread is None else f"{process_name} ({lane.thread[0]})"
 
 
 def _lane(lane: Lane, process: int, rows: Iterator[int]) -> Iterator[str]:

@@ -11,7 +11,6 @@ from overhead_lens.errors import UsageError
 from overhead_lens.export.chrome import write_chrome
 from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import BUDGET_GROUP, host_slices
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Lane
 from overhead_lens.export.lanes.threads import thread_name
 from overhead_lens.export.perfetto.run import write_run_perfetto
@@ -36,7 +35,7 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
         raise UsageError(f"{path} holds no traced step: export it with --format collapsed, perfetto or speedscope")
     budget = run_budget(run, classifier)
     lane = Lane(f"Budget of a {budget.per}", host_slices(budget.host), group=BUDGET_GROUP)
-    write_chrome(target, lane, LaneEvents(read_events(path / KINETO)))
+    write_chrome(target, lane, read_events(path / KINETO))
 
 
 def write_run_collapsed(path: Path, target: Path, _: Classifier) -> None:

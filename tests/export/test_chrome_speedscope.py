@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from overhead_lens.export.chrome import write_chrome
 from overhead_lens.export.lanes.budget import budget_lane
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.speedscope import write_speedscope
 from overhead_lens.stack import Stack, StackFrame
 from tests.drawn.builders import breakdown
@@ -20,7 +19,7 @@ from tests.export.trace_processor import Program
 def test_chrome_keeps_crossing_events_and_nanoseconds(tmp_path: Path, trace_processor: Program) -> None:
     rows = [("A", "cpu_op", 41, 42, 1_000, 10_001), ("B", "cpu_op", 41, 42, 5_000, 10_003)]
     events = pd.DataFrame(rows, columns=["name", "cat", "pid", "tid", "start_ns", "dur_ns"])
-    write_chrome(tmp_path / "t.json.gz", budget_lane(breakdown(python=700, kernel=41)), LaneEvents(events=events))
+    write_chrome(tmp_path / "t.json.gz", budget_lane(breakdown(python=700, kernel=41)), events)
     loaded = trace_processor.load(tmp_path / "t.json.gz")
     assert loaded.losses() == []
     named = loaded.query("select name, dur from slice where name in ('A', 'B') or category = 'budget' order by name")

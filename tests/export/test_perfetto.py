@@ -16,7 +16,6 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 from overhead_lens.errors import UsageError
 from overhead_lens.export.lanes.budget import budget_lane
 from overhead_lens.export.lanes.events import event_lanes
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice
 from overhead_lens.export.lanes.samples import Placed
 from overhead_lens.export.perfetto.colors import SEEDS, SHADES
@@ -42,7 +41,7 @@ def events(*rows: Event, **more: list[int]) -> pd.DataFrame:
 
 
 def of_events(frame: pd.DataFrame) -> Picture:
-    lanes = event_lanes(LaneEvents(frame))
+    lanes = event_lanes(frame)
     return Picture(
         [Section(lane) for lane in lanes if lane.thread is None], (0, 1), [lane for lane in lanes if lane.thread]
     )
@@ -74,7 +73,7 @@ def test_official_classes_know_every_field(tmp_path: Path) -> None:
     picture = Picture(
         [Section(budget_lane(breakdown(python=10)), (Counter("c", "blocks", [(0, 1.0)], "counted"),))],
         (0, 10),
-        event_lanes(LaneEvents(events(("aten::add", "cpu_op", 0, 10), ("f", "python_function", 0, 20)))),
+        event_lanes(events(("aten::add", "cpu_op", 0, 10), ("f", "python_function", 0, 20))),
         [Flamegraph(("1", "1"), "thread", "process", [Placed(3, "python", stack)])],
     )
     write_picture(tmp_path / "t.pftrace", picture)

@@ -11,7 +11,6 @@ import pandas as pd
 
 from overhead_lens.errors import UsageError
 from overhead_lens.export.lanes.flows import Flows, find_flows
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Lane, Slice, ThreadKey, Value
 from overhead_lens.export.lanes.placement import ANNOTATIONS, CATEGORIES_LANE, LANE_KINDS, STREAM, placed_rows
 from overhead_lens.export.names import readable
@@ -25,16 +24,27 @@ _Positions: TypeAlias = npt.NDArray[np.int64]
 _Key: TypeAlias = tuple[str, str, str]
 
 
-def event_lanes(evidence: LaneEvents, zero_ns: int | None = None) -> list[Lane]:
+def event_lanes(
+    events: pd.DataFrame,
+    categories: pd.DataFrame | None = None,
+    zero_ns: int | None = None,
+    *,
+    separates_python: bool = True,
+) -> list[Lane]:
     """Lanes of the events and of the categories over them: threads in order of appearance, then device streams.
 
     Args:
+        events: Event frame of ``readers.kineto``. Optional int64 columns, -1 where absent: ``correlation`` (a launch and its
+            device events), ``sequence`` (a forward operator and its backward), ``device`` and ``stream``.
+        categories: Host categories over the same time: ``start_ns`` and ``dur_ns`` (int64, the events' zero),
+            ``category``, ``pid`` and ``tid``.
         zero_ns: Time of theirs that becomes the zero of the timeline, at or before all of them; by default the earliest start.
+        separates_python: Whether Python frames have a lane of their own, or one with the operators that they call.
 
     Raises:
         UsageError: The events span more than int64 nanoseconds.
     """
-    rows = placed_rows(evidence)
+    rows = placed_rows(events, categories, separates_python=separates_python)
     if rows.empty:
         return []
     earliest_ns, flows, groups = _earliest_ns(rows), find_flows(rows), _grouped(rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 
@@ -22,19 +21,19 @@ ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
 _COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", "correlation", "sequence"]
 
 
-def placed_rows(evidence: LaneEvents) -> pd.DataFrame:
-    """Every event and category interval, in file order.
+def placed_rows(
+    events: pd.DataFrame, categories: pd.DataFrame | None = None, *, separates_python: bool = True
+) -> pd.DataFrame:
+    """Every event and category interval, in file order; arguments as of ``event_lanes``.
 
     Returns:
         Columns ``name``, ``cat`` (as given); ``pid``, ``tid`` (str: process and thread, for a device row its device and
         stream); ``kind`` (str, one of ``LANE_KINDS``); ``start_ns``, ``dur_ns``, ``correlation``, ``sequence`` (int64, the
         last two -1 where absent).
     """
-    parts = [pd.DataFrame(columns=_COLUMNS)]
-    if evidence.events is not None:
-        parts = [_events(evidence.events, PYTHON_LANE if evidence.separates_python else OPERATORS_LANE)]
-    if evidence.categories is not None:
-        parts.append(_categories(evidence.categories, parts[0]))
+    parts = [_events(events, PYTHON_LANE if separates_python else OPERATORS_LANE)]
+    if categories is not None:
+        parts.append(_categories(categories))
     parts = [part for part in parts if len(part)] or parts[:1]
     rows: pd.DataFrame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
     return rows
@@ -58,17 +57,18 @@ def _events(events: pd.DataFrame, python_lane: str) -> pd.DataFrame:
     return rows
 
 
-def _categories(categories: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
-    """Category intervals as rows; without a process, that of the first event of the thread."""
-    thread = _labels(categories["tid"])
-    if "pid" in categories.columns:
-        process = _labels(categories["pid"])
-    else:
-        process = thread.map(events.drop_duplicates("tid").set_index("tid")["pid"]).fillna(thread)
+def _categories(categories: pd.DataFrame) -> pd.DataFrame:
+    """Category intervals as rows."""
     placed = categories.assign(
-        name=categories["category"], cat="host category", kind=CATEGORIES_LANE, pid=process, tid=thread
+        name=categories["category"],
+        cat="host category",
+        kind=CATEGORIES_LANE,
+        pid=_labels(categories["pid"]),
+        tid=_labels(categories["tid"]),
+        correlation=-1,
+        sequence=-1,
     )
-    rows: pd.DataFrame = placed.assign(correlation=-1, sequence=-1)[_COLUMNS].reset_index(drop=True)
+    rows: pd.DataFrame = placed[_COLUMNS].reset_index(drop=True)
     return rows
 
 

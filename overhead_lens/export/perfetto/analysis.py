@@ -16,7 +16,6 @@ from overhead_lens.export.lanes.budget import busy_slice, host_slices, idle_slic
 from overhead_lens.export.lanes.counters import counter_sections
 from overhead_lens.export.lanes.critical_path import path_sections
 from overhead_lens.export.lanes.events import event_lanes
-from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.memory import memory_sections
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
 from overhead_lens.export.lanes.modules import module_sections
@@ -62,7 +61,7 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
     """
     # The profiler's own span over all of it tells nothing.
     events = analyzed.trace.events[analyzed.trace.events["cat"] != "Trace"]
-    lanes = event_lanes(LaneEvents(events, analyzed.pieces.host), zero_ns=0)
+    lanes = event_lanes(events, analyzed.pieces.host, zero_ns=0)
     threads = analyzed.analysis.threads[:1]
     keys = {(readable(thread.pid), readable(thread.tid)) for thread in threads}
     host = [lane for lane in lanes if lane.name == CATEGORIES_LANE and lane.thread in keys]
