@@ -21,17 +21,13 @@ from overhead_lens.readers.kineto.event import (
     COMPLETE,
     COUNTER,
     MEMORY,
-    MEMORY_EVENT,
     MISSING,
     OTHER,
+    Entry,
     EventFields,
-    complete_row,
-    counter_row,
     from_json,
     json_object,
-    label_row,
-    memory_row,
-    other_row,
+    row_of,
 )
 from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
 from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
@@ -152,22 +148,26 @@ class _Reading:
 
 def _row(entry: _Event) -> tuple[EventFields, WorkNumbers]:
     """The row of an entry, and what it says of itself as device work."""
-    if entry.ph not in ("X", "M"):
-        return _point_row(entry), NONE
-    arguments = _ARGUMENTS.decode(entry.args) if bytes(memoryview(entry.args)[:1]) == b"{" else _NO_ARGUMENTS
-    if entry.ph == "M":
-        return label_row(entry.name, entry.pid, entry.tid, arguments.name), NONE
-    return _complete_row(entry, arguments), _work(arguments)
-
-
-def _point_row(entry: _Event) -> EventFields:
-    """The row of an entry that has no duration."""
-    time = _text(entry.ts) if len(memoryview(entry.ts)) > 0 else None
-    if entry.ph == "i" and entry.name == MEMORY_EVENT:
-        return memory_row(entry.pid, entry.tid, time)
-    if entry.ph == "C":
-        return counter_row(entry.name, entry.cat, entry.pid, entry.tid, time)
-    return other_row(entry.ph)
+    has_arguments = entry.ph in ("X", "M") and bytes(memoryview(entry.args)[:1]) == b"{"
+    arguments = _ARGUMENTS.decode(entry.args) if has_arguments else _NO_ARGUMENTS
+    row = row_of(
+        Entry(
+            entry.ph,
+            entry.name,
+            entry.cat,
+            entry.pid,
+            entry.tid,
+            _text(entry.ts) if len(memoryview(entry.ts)) > 0 else None,
+            _text(entry.dur) if len(memoryview(entry.dur)) > 0 else MISSING,
+            arguments.name,
+            arguments.correlation,
+            arguments.sequence,
+            arguments.device,
+            arguments.stream,
+            arguments.external if arguments.external is not None else arguments.old_external,
+        )
+    )
+    return row, _work(arguments)
 
 
 def _work(arguments: _Arguments) -> WorkNumbers:
@@ -177,22 +177,6 @@ def _work(arguments: _Arguments) -> WorkNumbers:
         return NONE
     numbers = (*map(whole, sizes), *(ABSENT if value is _NOTHING else millionths(_text(value)) for value in decimals))
     return NONE if numbers == NONE else numbers
-
-
-def _complete_row(entry: _Event, arguments: _Arguments) -> EventFields:
-    return complete_row(
-        entry.name,
-        entry.cat,
-        entry.pid,
-        entry.tid,
-        _text(entry.ts),
-        _text(entry.dur) if len(memoryview(entry.dur)) > 0 else MISSING,
-        arguments.correlation,
-        arguments.sequence,
-        arguments.device,
-        arguments.stream,
-        arguments.external if arguments.external is not None else arguments.old_external,
-    )
 
 
 def _text(raw: msgspec.Raw) -> str:

@@ -73,6 +73,30 @@ class EventFields(NamedTuple):
     issue: str | None = None
 
 
+class Entry(NamedTuple):
+    """What counts of an entry, as decoded.
+
+    Attributes:
+        phase, name, cat, pid, tid: JSON values; None if the entry lacks them.
+        ts, dur: Decimal microseconds as int or str, anything else is unreadable; ``dur`` is ``MISSING`` where the entry lacks it.
+        label, correlation, sequence, device, stream, external: JSON values of ``args``; None where absent.
+    """
+
+    phase: Any
+    name: Any
+    cat: Any
+    pid: Any
+    tid: Any
+    ts: Any
+    dur: Any
+    label: Any
+    correlation: Any
+    sequence: Any
+    device: Any
+    stream: Any
+    external: Any
+
+
 def parse_row(text: bytes) -> EventFields:
     """Parse one entry; text that is not a JSON object is a damaged event."""
     try:
@@ -85,35 +109,26 @@ def parse_row(text: bytes) -> EventFields:
         return EventFields(OTHER, issue=DAMAGED)
     if not isinstance(event, dict):
         return EventFields(OTHER, issue=DAMAGED)
-    phase, arguments = event.get("ph"), event.get("args")
-    arguments = arguments if isinstance(arguments, dict) else {}
-    if phase == "M":
-        return label_row(event.get("name"), event.get("pid"), event.get("tid"), arguments.get("name"))
-    if phase != "X":
-        return _point_row(event, times.get("ts"))
+    found = event.get("args")
+    arguments = found if isinstance(found, dict) else {}
     external = arguments.get("External id")
-    return complete_row(
-        event.get("name"),
-        event.get("cat"),
-        event.get("pid"),
-        event.get("tid"),
-        times.get("ts"),
-        times.get("dur", MISSING),
-        arguments.get("correlation"),
-        arguments.get("Sequence number"),
-        arguments.get("device"),
-        arguments.get("stream"),
-        external if external is not None else arguments.get("external id"),
+    return row_of(
+        Entry(
+            event.get("ph"),
+            event.get("name"),
+            event.get("cat"),
+            event.get("pid"),
+            event.get("tid"),
+            times.get("ts"),
+            times.get("dur", MISSING),
+            arguments.get("name"),
+            arguments.get("correlation"),
+            arguments.get("Sequence number"),
+            arguments.get("device"),
+            arguments.get("stream"),
+            external if external is not None else arguments.get("external id"),
+        )
     )
-
-
-def _point_row(event: dict[str, Any], ts: Any) -> EventFields:
-    """Row of an entry that has no duration."""
-    if event.get("ph") == "i" and event.get("name") == MEMORY_EVENT:
-        return memory_row(event.get("pid"), event.get("tid"), ts)
-    if event.get("ph") == "C":
-        return counter_row(event.get("name"), event.get("cat"), event.get("pid"), event.get("tid"), ts)
-    return other_row(event.get("ph"))
 
 
 def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
@@ -153,32 +168,26 @@ def dicts(value: Any) -> list[dict[Any, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def complete_row(
-    name: Any,
-    cat: Any,
-    pid: Any,
-    tid: Any,
-    ts: Any,
-    dur: Any,
-    correlation: Any,
-    sequence: Any,
-    device: Any,
-    stream: Any,
-    external: Any,
-) -> EventFields:
-    """Row of a complete event, from decoded values.
-
-    Args:
-        name, cat, pid, tid: JSON values; None if the entry lacks them.
-        ts, dur: Decimal microseconds as int or str, anything else is unreadable; ``dur`` is ``MISSING`` where the entry lacks it.
-        correlation, sequence, device, stream, external: JSON values of ``args``; None where absent.
-    """
-    start_ns = _nanoseconds(ts)
+def row_of(entry: Entry) -> EventFields:
+    """The row of an entry; flows, and instants and metadata of other names, are only counted."""
+    phase = entry.phase
+    is_memory = phase == "i" and entry.name == MEMORY_EVENT
+    if phase == "M" and entry.name == "thread_name":
+        return EventFields(LABEL, as_text(entry.label), "", as_text(entry.pid), as_text(entry.tid))
+    if phase not in ("X", "C") and not is_memory:
+        return EventFields(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
+    start_ns = _nanoseconds(entry.ts)
     if start_ns is None:
         return EventFields(OTHER, issue=BAD_TIMESTAMP)
+    place = (as_text(entry.pid), as_text(entry.tid), start_ns)
+    if is_memory:
+        return EventFields(MEMORY, "", "", *place)
+    name, cat = as_text(entry.name), as_text(entry.cat)
+    if phase == "C":
+        return EventFields(COUNTER, name, cat, *place)
     issue = None
-    dur_ns = 0 if dur is MISSING else _nanoseconds(dur)
-    if dur is MISSING:
+    dur_ns = 0 if entry.dur is MISSING else _nanoseconds(entry.dur)
+    if entry.dur is MISSING:
         issue = MISSING_DURATION
     elif dur_ns is None:
         issue = BAD_DURATION
@@ -186,49 +195,17 @@ def complete_row(
         issue = NEGATIVE_DURATION
     return EventFields(
         COMPLETE,
-        as_text(name),
-        as_text(cat),
-        as_text(pid),
-        as_text(tid),
-        start_ns,
+        name,
+        cat,
+        *place,
         dur_ns if dur_ns is not None and dur_ns > 0 else 0,
-        integer(correlation),
-        integer(sequence),
-        integer(device, beyond=BEYOND),
-        integer(stream, beyond=BEYOND),
-        integer(external),
+        integer(entry.correlation),
+        integer(entry.sequence),
+        integer(entry.device, beyond=BEYOND),
+        integer(entry.stream, beyond=BEYOND),
+        integer(entry.external),
         issue,
     )
-
-
-def label_row(name: Any, pid: Any, tid: Any, label: Any) -> EventFields:
-    """Row of a metadata entry: a thread's name, or ``OTHER``."""
-    return (
-        EventFields(LABEL, as_text(label), "", as_text(pid), as_text(tid))
-        if name == "thread_name"
-        else EventFields(OTHER)
-    )
-
-
-def memory_row(pid: Any, tid: Any, ts: Any) -> EventFields:
-    """Row of an allocation or release; its numbers are in ``args``."""
-    start_ns = _nanoseconds(ts)
-    if start_ns is None:
-        return EventFields(OTHER, issue=BAD_TIMESTAMP)
-    return EventFields(MEMORY, "", "", as_text(pid), as_text(tid), start_ns)
-
-
-def counter_row(name: Any, cat: Any, pid: Any, tid: Any, ts: Any) -> EventFields:
-    """Row of values of counters, which are in ``args``."""
-    start_ns = _nanoseconds(ts)
-    if start_ns is None:
-        return EventFields(OTHER, issue=BAD_TIMESTAMP)
-    return EventFields(COUNTER, as_text(name), as_text(cat), as_text(pid), as_text(tid), start_ns)
-
-
-def other_row(phase: Any) -> EventFields:
-    """Row of any other phase: flows and instants of other names are only counted."""
-    return EventFields(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
 
 
 def as_text(value: Any) -> str:

@@ -57,12 +57,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS
 from overhead_lens.readers.kineto.event import dicts
 from overhead_lens.readers.kineto.frame import no_counters, no_memory, no_work
 
-EVENT_COLUMNS = (
-    "name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external",
-)  # fmt: skip
+EVENT_COLUMNS = (*CODES, *NUMBERS)
 
 
 class StackFrame(NamedTuple):
