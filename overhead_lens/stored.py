@@ -18,10 +18,10 @@ from overhead_lens.errors import UsageError
 from overhead_lens.instruments.ablation.evidence import read_ablation
 from overhead_lens.instruments.calibration.evidence import read_calibration
 from overhead_lens.instruments.clock.evidence import read_blocks
-from overhead_lens.instruments.guards.evidence import read_guards
+from overhead_lens.instruments.guards.evidence import Guards
 from overhead_lens.instruments.instructions.evidence import read_instructions
-from overhead_lens.instruments.page_faults.evidence import read_page_faults
-from overhead_lens.instruments.peaks.evidence import read_peaks
+from overhead_lens.instruments.page_faults.evidence import PageFaults
+from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.readers.kineto.read import read_trace as read_trace_file
@@ -121,8 +121,8 @@ def evidence_of(capture: Capture) -> Evidence:
         trace=read_trace(capture),
         calibration=read_calibration(capture),
         ablation=read_ablation(capture),
-        guards=read_guards(capture),
-        page_faults=read_page_faults(capture),
-        peaks=read_peaks(capture),
+        guards=capture.note("guards", Guards) or Guards(),
+        page_faults=capture.note("page_faults", PageFaults) or PageFaults(),
+        peaks=capture.note("peaks", Peaks),
         instructions=read_instructions(capture),
     )

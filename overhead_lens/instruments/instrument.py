@@ -6,6 +6,7 @@ Every instrument is a folder: ``worker.py`` runs in the measured process, ``reco
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -44,16 +45,19 @@ class When(Enum):
     """Processes of its own, when all others have ended."""
 
 
-class Instrument(Protocol):
+class Instrument(ABC):
     """One way of measuring a call. An instance is made for each recording and keeps what was measured.
 
     Attributes:
         name: Its key in ``meta.json``.
+        note: Its entry there; None for nothing.
     """
 
     name: ClassVar[str]
     when: ClassVar[When]
+    note: Any = None
 
+    @abstractmethod
     def measure(self, turn: Turn) -> None:
         """Measure in the process whose turn it is.
 
@@ -61,8 +65,9 @@ class Instrument(Protocol):
             MeasurementError: There is no capture without this instrument; others warn (``Turn.warn``).
         """
 
-    def write(self, folder: Path) -> Any:
+    def write(self, folder: Path) -> Any:  # noqa: ARG002  (those that write files use it)
         """Write its files; returns its note for ``meta.json``, None for nothing."""
+        return self.note
 
 
 class Begun(Protocol):
@@ -75,9 +80,14 @@ class Begun(Protocol):
         """Wait for the measurement and store it."""
 
 
-class SideBySide(Instrument, Protocol):
+class SideBySide(Instrument):
     """An instrument that may measure on one core while another process is measured on another."""
 
+    def measure(self, turn: Turn) -> None:
+        """Measure by itself."""
+        measure_at_once([(self, turn, None)])
+
+    @abstractmethod
     def begin(self, stack: ExitStack, turn: Turn, core: int | None) -> Begun | None:
         """Begin to measure in a process; None if there is nothing to measure.
 

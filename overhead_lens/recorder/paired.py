@@ -168,7 +168,7 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
                 side.give_turns(When.TRACED, number, worker)
             (one, worker), (other, _) = turns
             one.give_turns(When.LAST, number, worker)
-            other.recording.of(MeasurePeaks).peaks = one.recording.of(MeasurePeaks).peaks
+            other.recording.of(MeasurePeaks).note = one.recording.of(MeasurePeaks).note
 
 
 def _compilations(turns: Sequence[tuple[Side, Worker]]) -> int:

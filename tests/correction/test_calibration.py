@@ -165,7 +165,7 @@ def test_a_device_is_calibrated_where_it_was_not(
         return MeasuredCosts([], {})
 
     traced, calibrate = RecordTrace(), Calibrate()
-    traced.about = Traced(calls=1)
+    traced.note = Traced(calls=1)
     recording = Recording(ANY, Path(), ANY, [traced, calibrate])
     recording.workload = cast("Any", SimpleNamespace(device=device, compiles=False))
     calibrate.measure(Turn(recording, 0, cast("Any", SimpleNamespace(ask=ask))))

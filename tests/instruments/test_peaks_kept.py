@@ -55,7 +55,7 @@ def test_they_are_measured_until_the_machine_is_calibrated(
     asked = known is None or calibrates
     assert worker.times == asked
     expected = peaks(*(known if not asked else measured if known is None else used))
-    assert instrument.peaks == expected
+    assert instrument.note == expected
     # Without a calibration there is nothing to keep them with.
     kept_now = [msgspec.convert(each["peaks"], Peaks) for each in saved]
     assert kept_now == ([expected] if asked and rows is not None else [])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation.evidence import Ablated, RungTimes
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.machine.operations import Nothing, Operation
 
 # Rungs that the cross-checks of a compiled call compare.
@@ -22,11 +22,11 @@ PREPARE = Operation("instruments.ablation.worker:prepare_rungs", Nothing)
 TIME_RUNGS = Operation("instruments.ablation.worker:time_rungs", RungTimes)
 
 
-class Ablate:
+class Ablate(Instrument):
     """Timed blocks of the cross-checks' rungs, and why one was not timed."""
 
-    name: ClassVar[str] = "ablation"
-    when: ClassVar[When] = When.CHANGED
+    name = "ablation"
+    when = When.CHANGED
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []

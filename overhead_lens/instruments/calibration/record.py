@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from overhead_lens.captures.files import CALIBRATION
 from overhead_lens.correction import store
 from overhead_lens.correction.store import MEASURE_COSTS, PLAIN
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instrument import Recording, Turn, When
+from overhead_lens.instruments.instrument import Instrument, Recording, Turn, When
 from overhead_lens.instruments.trace.record import RecordTrace
 from overhead_lens.machine.environment import describe_machine
 
@@ -18,7 +18,7 @@ from overhead_lens.machine.environment import describe_machine
 _DEVICE = "cuda"
 
 
-class Calibrate:
+class Calibrate(Instrument):
     """The stored calibration, extended by this process's rows if it has too few processes.
 
     Attributes:
@@ -26,8 +26,8 @@ class Calibrate:
         measured: Whether this recording's process has added its rows.
     """
 
-    name: ClassVar[str] = "calibration"
-    when: ClassVar[When] = When.TRACED
+    name = "calibration"
+    when = When.TRACED
 
     def __init__(self) -> None:
         self.calibration: dict[str, Any] | None = None
@@ -56,7 +56,7 @@ class Calibrate:
 
     def is_due(self, recording: Recording) -> bool:
         """Load the kept calibration; returns whether there is a trace and it lacks processes."""
-        about = recording.of(RecordTrace).about
+        about = recording.of(RecordTrace).note
         if about is None or about.reason:
             return False
         self.calibration = store.load(_name(recording))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Struct
 
 from overhead_lens.captures.files import CLOCK
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.machine.operations import Operation
 
 BLOCK_NS = 20_000_000
@@ -32,7 +32,7 @@ class Blocks(Struct, frozen=True):
 TIME_BLOCKS = Operation("instruments.clock.worker:time_blocks", Blocks)
 
 
-class Clock:
+class Clock(Instrument):
     """Timed blocks of all processes.
 
     Attributes:
@@ -40,8 +40,8 @@ class Clock:
         block_ns, piece_ns: About how long a block is, and a piece of one if it is timed in pieces.
     """
 
-    name: ClassVar[str] = "clock"
-    when: ClassVar[When] = When.TIMED
+    name = "clock"
+    when = When.TIMED
 
     def __init__(self, block_ns: int = BLOCK_NS, piece_ns: int | None = None) -> None:
         self.block_ns = block_ns

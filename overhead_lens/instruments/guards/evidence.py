@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from overhead_lens.captures.directory import Capture
-
 INBUILT = "inbuilt"
 
 
@@ -59,12 +57,3 @@ class Guards(Struct, frozen=True):
     compilations: list[Compilation] = []
     graph_breaks: list[GraphBreak] = []
     reason: str | None = None
-
-
-def read_guards(capture: Capture) -> Guards:
-    """The guards; none of an eager call.
-
-    Raises:
-        UsageError: ``meta.json`` is damaged.
-    """
-    return capture.note("guards", Guards) or Guards()

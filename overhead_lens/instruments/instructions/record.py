@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, ClassVar
-
 from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
 from overhead_lens.instruments.instructions.evidence import Counted
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When
 
 ON_A_DEVICE = "a call that gives work to a device is not counted"
 
 
-class CountInstructions:
+class CountInstructions(Instrument):
     """The outcome of counting; None if not requested."""
 
-    name: ClassVar[str] = "instructions"
-    when: ClassVar[When] = When.AFTERWARDS
-
-    def __init__(self) -> None:
-        self.about: Counted | None = None
+    name = "instructions"
+    when = When.AFTERWARDS
+    note: Counted | None = None
 
     def measure(self, turn: Turn) -> None:
         """Count, if it was asked for."""
@@ -30,13 +25,9 @@ class CountInstructions:
         recording.listener.step("counting instructions")
         assert recording.workload is not None
         if recording.workload.device != "cpu":
-            self.about = Counted(1, ON_A_DEVICE)
+            self.note = Counted(1, ON_A_DEVICE)
             return
         rows = recording.of(Clock).rows
         calls = request.counted_calls or calls_of(min(row["wall_ns"] / row["calls"] for row in rows))
         load, folder = request.load_arguments(), recording.folder
-        self.about = count_instructions(load, calls, folder, request.timeout_s, request.variables)
-
-    def write(self, _folder: Path) -> Any:
-        """Return the outcome of counting."""
-        return self.about
+        self.note = count_instructions(load, calls, folder, request.timeout_s, request.variables)

@@ -6,8 +6,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from overhead_lens.captures.directory import Capture
-
 # A fault takes at least this long; page faults of less than this share of the time are neglected.
 _LEAST_FAULT_NS = 100
 _LEAST_SHARE = 0.002
@@ -24,18 +22,9 @@ class Touched(Struct, frozen=True):
 
 
 class PageFaults(Struct, frozen=True):
-    """One row per process that measured."""
+    """One row per process that measured; none where page faults do not matter."""
 
     processes: list[Touched] = []
-
-
-def read_page_faults(capture: Capture) -> PageFaults:
-    """The rows; none where page faults do not matter.
-
-    Raises:
-        UsageError: ``meta.json`` is damaged.
-    """
-    return capture.note("page_faults", PageFaults) or PageFaults()
 
 
 def matter(faults: float, wall_ns: float) -> bool:

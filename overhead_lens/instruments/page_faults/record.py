@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from overhead_lens.instruments.clock.record import Clock
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.instruments.page_faults.evidence import PageFaults, Touched, matter
 from overhead_lens.machine.operations import Operation
 
 MEASURE = Operation("instruments.page_faults.worker:measure_page_faults", Touched)
 
 
-class MeasurePageFaults:
+class MeasurePageFaults(Instrument):
     """User time of page faults, ``rows`` by process."""
 
-    name: ClassVar[str] = "page_faults"
-    when: ClassVar[When] = When.TIMED
+    name = "page_faults"
+    when = When.TIMED
 
     def __init__(self) -> None:
         self.rows: list[Touched] = []

@@ -8,8 +8,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from overhead_lens.captures.directory import Capture
-
 Positive = Annotated[float, Meta(gt=0)]
 Size = Annotated[int, Meta(gt=0)]
 
@@ -71,15 +69,6 @@ class Peaks(Struct, frozen=True):
     def level_of(self, size_bytes: int) -> Level:
         """The smallest memory level that holds a number of bytes; main memory if none does."""
         return next((level for level in self.copy if (level.holds_bytes or 0) >= size_bytes), self.copy[-1])
-
-
-def read_peaks(capture: Capture) -> Peaks | None:
-    """The peaks; None if they were not measured.
-
-    Raises:
-        UsageError: ``meta.json`` is damaged.
-    """
-    return capture.note("peaks", Peaks)
 
 
 def stored_peaks(kept: Mapping[str, Any] | None, device: str) -> Peaks | None:

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, ClassVar
-
 import msgspec
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.calibration.record import Calibrate
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.instruments.peaks.evidence import Peaks, faster, stored_peaks
 from overhead_lens.machine.operations import Operation
 
 MEASURE = Operation("instruments.peaks.worker:measure_peaks", Peaks)
 
 
-class MeasurePeaks:
+class MeasurePeaks(Instrument):
     """The machine's peaks; None if they could not be measured."""
 
-    name: ClassVar[str] = "peaks"
-    when: ClassVar[When] = When.LAST
-
-    def __init__(self) -> None:
-        self.peaks: Peaks | None = None
+    name = "peaks"
+    when = When.LAST
+    note: Peaks | None = None
 
     def measure(self, turn: Turn) -> None:
         """Use the stored peaks, or measure; the faster of both are stored, since other load only makes them slower."""
         calibrate = turn.recording.of(Calibrate)
         kept = stored_peaks((calibrate.calibration or {}).get("peaks"), turn.recording.device)
-        self.peaks = kept
+        self.note = kept
         if kept is not None and not calibrate.measured:
             return
         try:
@@ -37,9 +32,5 @@ class MeasurePeaks:
         except MeasurementError as error:
             turn.warn("no roofline floor", error)
             return
-        self.peaks = measured if kept is None else faster(kept, measured)
-        calibrate.keep(turn.recording, peaks=msgspec.to_builtins(self.peaks))
-
-    def write(self, _folder: Path) -> Any:
-        """The peaks."""
-        return self.peaks
+        self.note = measured if kept is None else faster(kept, measured)
+        calibrate.keep(turn.recording, peaks=msgspec.to_builtins(self.note))

@@ -7,14 +7,14 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Struct
 
 from overhead_lens.captures.files import STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import BLOCK_NS, Clock
-from overhead_lens.instruments.instrument import Begun, Turn, When, measure_at_once
+from overhead_lens.instruments.instrument import Begun, SideBySide, Turn, When
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.operations import Operation
@@ -83,7 +83,7 @@ class Attached:
         return spinning
 
 
-class SampleStacks:
+class SampleStacks(SideBySide):
     """Stacks of all sampled processes, until py-spy is refused.
 
     Attributes:
@@ -91,16 +91,12 @@ class SampleStacks:
         sampled: How sampling went so far.
     """
 
-    name: ClassVar[str] = "samples"
-    when: ClassVar[When] = When.SAMPLED
+    name = "samples"
+    when = When.SAMPLED
 
     def __init__(self) -> None:
         self.folded: list[str] = []
         self.sampled = Sampled()
-
-    def measure(self, turn: Turn) -> None:
-        """Sample every ``sampled_every``-th process."""
-        measure_at_once([(self, turn, None)])
 
     def begin(self, stack: ExitStack, turn: Turn, core: int | None = None) -> Begun | None:
         """Sample every ``sampled_every``-th process, on a core; see ``SideBySide``."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any, ClassVar
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instrument import Begun, Turn, When, measure_at_once
+from overhead_lens.instruments.instrument import Begun, SideBySide, Turn, When
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.machine.cores import confine_others, put_back
 from overhead_lens.machine.operations import Operation
@@ -27,24 +25,18 @@ class Tracing:
     def keep(self) -> None:
         """Keep how it was recorded."""
         try:
-            self._instrument.about = self._turn.present_worker.receive(RECORD)
+            self._instrument.note = self._turn.present_worker.receive(RECORD)
         except MeasurementError as error:
-            self._instrument.about = Traced(reason=str(error))
+            self._instrument.note = Traced(reason=str(error))
             self._turn.warn("no trace", error)
 
 
-class RecordTrace:
-    """Records the trace; its outcome is None until then."""
+class RecordTrace(SideBySide):
+    """Records the trace, whose files the worker writes; its outcome is None until then."""
 
-    name: ClassVar[str] = "trace"
-    when: ClassVar[When] = When.RECORDED
-
-    def __init__(self) -> None:
-        self.about: Traced | None = None
-
-    def measure(self, turn: Turn) -> None:
-        """Record it; the worker writes the files."""
-        measure_at_once([(self, turn, None)])
+    name = "trace"
+    when = When.RECORDED
+    note: Traced | None = None
 
     def begin(self, stack: ExitStack, turn: Turn, core: int | None = None) -> Begun | None:
         """Record it on a core; see ``SideBySide``. Not of cold calls: it would hold what displaces the caches between them."""
@@ -55,7 +47,3 @@ class RecordTrace:
             stack.callback(put_back, worker.pid, confine_others(worker.pid, core))
         worker.send(RECORD, folder=str(turn.recording.folder), budget_ns=turn.request.effort.clock_budget_ns)
         return Tracing(self, turn)
-
-    def write(self, _folder: Path) -> Any:
-        """Return the outcome of the recording."""
-        return self.about
