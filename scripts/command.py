@@ -31,6 +31,13 @@ def document(*words: object, folder: str | Path | None = None, variables: Mappin
     return json.loads(lens(*words, "--json", folder=folder, variables=variables))
 
 
+def captured(path: Path, *words: object) -> Any:
+    """The budget in a directory, profiled with these words if it is not there. Errors as of ``lens``."""
+    if (path / "meta.json").exists():
+        return document("report", path)
+    return document("profile", *words, "--quiet", "--output", path)
+
+
 def run_document(program: Path, *arguments: object, options: Sequence[object] = ()) -> Any:
     """What ``run --json`` says of a program, which works in a fresh folder. Errors as of ``lens``, or of the program."""
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from overhead_lens import user_cache
 from overhead_lens.machine.environment import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -153,11 +154,8 @@ class Table:
 
 def write_result(path: Path | None, result: Result) -> None:
     """Write a result as JSON, whole or not at all; to where the documentation finds it if no path is named."""
-    path = path or RESULTS / f"{result.claim}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
-    partial.replace(path)
+    text = msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"
+    user_cache.replace(path or RESULTS / f"{result.claim}.json", text)
 
 
 def read_result(path: Path) -> Result:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scripts.command import document
+from scripts.command import captured
 from scripts.results import Cell, Claim, Column, Table
 
 CLAIM = Claim(
@@ -52,20 +52,12 @@ def main() -> None:
     parser.add_argument("--captures", type=int, default=20)
     options, target = parser.parse_known_args()
     target = target or ["add1"]
-    documents = [capture(options.folder / str(number), target) for number in range(options.captures)]
+    documents = [captured(options.folder / str(number), *target) for number in range(options.captures)]
     table = Table(replace(CLAIM, command=f"{CLAIM.command} --captures {options.captures} {' '.join(target)}"))
     for name, estimates in by_category(documents).items():
         if any(ns for ns, _ in estimates):
             table.add(row_of(name, estimates))
     table.write(options.result)
-
-
-def capture(path: Path, target: Sequence[str]) -> dict[str, Any]:
-    """The breakdown of one capture, recorded if it is not there."""
-    made = (path / "meta.json").exists()
-    asked = ["report", str(path)] if made else ["profile", *target, "--quiet", "-o", str(path)]
-    found: dict[str, Any] = document(*asked)
-    return found
 
 
 def by_category(documents: Sequence[dict[str, Any]]) -> dict[str, list[Estimated]]:

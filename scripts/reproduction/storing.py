@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from overhead_lens import user_cache
 from scripts.reproduction.outcomes import Measured, Outcomes, Part
 from scripts.results import Origin
 
@@ -22,10 +23,7 @@ def measure_missing(part: Part, options: argparse.Namespace) -> None:
             continue
         print(f"measuring {part.name}.{unit.name}", file=sys.stderr, flush=True)
         document = {**asdict(Origin.here()), "calls": unit.measure(options)}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part_file = path.with_suffix(".part")
-        part_file.write_text(json.dumps(document, indent=1), encoding="utf-8")
-        part_file.rename(path)
+        user_cache.replace(path, json.dumps(document, indent=1).encode())
 
 
 def _is_complete(path: Path) -> bool:

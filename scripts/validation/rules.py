@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.command import document
+from scripts.command import captured
 from scripts.results import Cell, Claim, Column, Table
 
 CLAIM = Claim(
@@ -88,9 +88,7 @@ def row_of(run: Sequence[str], folder: Path) -> list[Cell]:
         subprocess.CalledProcessError: It could not be profiled.
     """
     path = folder / "-".join(run).replace(":", "-").replace("--", "").replace("=", "")
-    made = (path / "meta.json").exists()
-    asked = ["report", str(path)] if made else ["profile", *run, "--quick", "--quiet", "-o", str(path)]
-    breakdown = document(*asked)
+    breakdown = captured(path, *run, "--quick")
     host = {each["category"]: each["share"] for each in breakdown["host"]}
     largest = max(host, key=lambda name: host[name])
     return [" ".join(run), breakdown["wall"]["ns"], host["unattributed"], largest, host[largest]]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
+
+from overhead_lens import user_cache
 from scripts.results import Cell as TableCell
 from scripts.results import Column
 from scripts.validation.known_costs.cell import Cell
@@ -86,12 +89,7 @@ def read_cells(path: Path | None) -> list[Cell]:
     """The cells that an earlier run has left; none of a file that is not there."""
     if path is None or not path.exists():
         return []
-    names = {each.name for each in fields(Cell)}
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    kept = ({name: value for name, value in row.items() if name in names} for row in rows)
-    return [
-        Cell(**row | {"bare_ci95_ns": tuple(row["bare_ci95_ns"]), "samples": tuple(row["samples"])}) for row in kept
-    ]
+    return msgspec.json.decode(path.read_bytes(), type=list[Cell])
 
 
 def write_cells(path: Path | None, cells: Sequence[Cell]) -> None:
@@ -99,6 +97,4 @@ def write_cells(path: Path | None, cells: Sequence[Cell]) -> None:
     if path is None:
         return
     rows = [{**asdict(cell), "right": cell.right, "passed": cell.passed, "verdict": cell.verdict} for cell in cells]
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    fresh.replace(path)
+    user_cache.replace(path, json.dumps(rows, indent=1).encode() + b"\n")

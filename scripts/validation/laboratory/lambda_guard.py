@@ -6,15 +6,9 @@ from time import perf_counter_ns
 from typing import Any
 
 import torch
-from known_cost import COST, Params
+from known_cost import COST, Params, one_small_tensor
 
 from overhead_lens.scenario import Scenario
-
-
-def inputs(params: Params) -> tuple[torch.Tensor]:
-    """One small tensor."""
-    COST.open(params)
-    return (torch.ones(8),)
 
 
 def call(x: torch.Tensor) -> torch.Tensor:
@@ -44,7 +38,7 @@ SCENARIO = Scenario(
     summary="a known cost in a Python guard of a compiled call",
     source="torch/csrc/dynamo/guards.cpp (LAMBDA_GUARD)",
     params=Params,
-    inputs=inputs,
+    inputs=one_small_tensor,
     variants={"call": call},
     check=add_guard,
 )

@@ -6,18 +6,12 @@ from functools import cache
 from typing import Any
 
 import torch
-from known_cost import COST, Params
+from known_cost import COST, Params, one_small_tensor
 
 from overhead_lens.scenario import Scenario
 
 # About what the guards on one attribute of one global object take.
 _GUARDS_NS = 80
-
-
-def inputs(params: Params) -> tuple[torch.Tensor]:
-    """One small tensor."""
-    COST.open(params)
-    return (torch.ones(8),)
 
 
 class Holder:
@@ -48,6 +42,6 @@ SCENARIO = Scenario(
     summary="a known cost in many cheap guards of a compiled call",
     source="torch/csrc/dynamo/guards.cpp (DictGuardManager)",
     params=Params,
-    inputs=inputs,
+    inputs=one_small_tensor,
     variants={"call": call},
 )

@@ -6,15 +6,9 @@ from time import perf_counter_ns
 
 import bought_library
 import torch
-from known_cost import COST, Params
+from known_cost import COST, Params, one_small_tensor
 
 from overhead_lens.scenario import Scenario
-
-
-def inputs(params: Params) -> tuple[torch.Tensor]:
-    """One small tensor."""
-    COST.open(params)
-    return (torch.ones(8),)
 
 
 def spend() -> None:
@@ -54,6 +48,6 @@ SCENARIO = Scenario(
     summary="a known cost in Python code of the user or of a library",
     source="CPython",
     params=Params,
-    inputs=inputs,
+    inputs=one_small_tensor,
     variants={"eager": eager, "beside_compiled": beside_compiled, "library": library},
 )

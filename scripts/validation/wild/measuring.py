@@ -94,16 +94,7 @@ class Bench:
         for old in self.folder.glob("run*.json"):
             old.unlink()
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            tool = [
-                self.environment.python,
-                "-m",
-                "overhead_lens",
-                "run",
-                "--json",
-                document,
-                "--output",
-                f"{folder}/run",
-            ]
+            tool = [*self._tool(), "run", "--json", document, "--output", f"{folder}/run"]
             launcher = [*self._torchrun(program), "--no-python"] if program.ranks else []
             done = self._run([*launcher, *tool, "--", *words])
         documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(self.folder.glob("run*.json"))]
@@ -120,12 +111,14 @@ class Bench:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             inputs = ["--inputs", f"{program.path}:prepared", "--output", f"{folder}/profile"]
             target = f"{program.path}:{program.function}"
-            tool = [self.environment.python, "-m", "overhead_lens", "profile", "--quick", "--quiet", "--json"]
-            done = self._run([*tool, *inputs, target])
+            done = self._run([*self._tool(), "profile", "--quick", "--quiet", "--json", *inputs, target])
         if done.returncode:
             raise FailedError(_because(done))
         budget: dict[str, Any] = json.loads(done.stdout)
         return budget
+
+    def _tool(self) -> list[object]:
+        return [self.environment.python, "-m", "overhead_lens"]
 
     def _launcher(self, program: Program) -> list[object]:
         return self._torchrun(program) if program.ranks else [self.environment.python]

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 Call = Callable[[], Any]
+
+
+def methods(value: Any, names: str) -> dict[str, Call]:
+    """Calls of a value's methods without arguments, by their names."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
+def functions(module: Any, names: str, *arguments: Any) -> dict[str, Call]:
+    """Calls of a module's functions with the same arguments, by their names."""
+    return {name: partial(getattr(module, name), *arguments) for name in names.split()}
 
 
 def all_calls() -> dict[str, Call]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import Call
+from . import Call, functions
 
 
 def calls() -> dict[str, Call]:
@@ -65,31 +65,21 @@ def _decompositions() -> dict[str, Call]:
     factor = torch.linalg.cholesky(positive)
     packed, pivots = torch.linalg.lu_factor(positive)
     return {
-        "cholesky": lambda: torch.linalg.cholesky(positive),
-        "cholesky_inverse": lambda: torch.cholesky_inverse(factor),
-        "cholesky_solve": lambda: torch.cholesky_solve(half, factor),
-        "cond": lambda: torch.linalg.cond(half[:100, :100]),
-        "det": lambda: torch.linalg.det(positive),
-        "eig": lambda: torch.linalg.eig(half[:100, :100]),
-        "eigh": lambda: torch.linalg.eigh(positive[:100, :100]),
-        "eigvalsh": lambda: torch.linalg.eigvalsh(positive[:100, :100]),
-        "inverse": lambda: torch.linalg.inv(positive),
-        "inverse of a batch": lambda: torch.linalg.inv(batch),
-        "ldl_factor": lambda: torch.linalg.ldl_factor(positive),
+        **functions(torch.linalg, "cholesky det ldl_factor lu slogdet", positive),
+        **functions(torch.linalg, "cond eig matrix_rank pinv svd svdvals", half[:100, :100]),
+        **functions(torch.linalg, "eigh eigvalsh", positive[:100, :100]),
         "lstsq": lambda: torch.linalg.lstsq(half[:, :100], half),
-        "lu": lambda: torch.linalg.lu(positive),
         "lu_solve": lambda: torch.linalg.lu_solve(packed, pivots, half),
-        "matrix_exp": lambda: torch.matrix_exp(half[:200, :200]),
         "matrix_power": lambda: torch.linalg.matrix_power(half, 5),
-        "matrix_rank": lambda: torch.linalg.matrix_rank(half[:100, :100]),
-        "ormqr": lambda: torch.ormqr(half[:, :100], half[0, :100], half),
-        "pinv": lambda: torch.linalg.pinv(half[:100, :100]),
         "qr": lambda: torch.linalg.qr(half[:, :100]),
-        "slogdet": lambda: torch.linalg.slogdet(positive),
         "solve": lambda: torch.linalg.solve(positive, half),
         "solve_triangular": lambda: torch.linalg.solve_triangular(factor, half, upper=False),
-        "svd": lambda: torch.linalg.svd(half[:100, :100]),
-        "svdvals": lambda: torch.linalg.svdvals(half[:100, :100]),
+        "cholesky_inverse": lambda: torch.cholesky_inverse(factor),
+        "cholesky_solve": lambda: torch.cholesky_solve(half, factor),
+        "inverse": lambda: torch.linalg.inv(positive),
+        "inverse of a batch": lambda: torch.linalg.inv(batch),
+        "matrix_exp": lambda: torch.matrix_exp(half[:200, :200]),
+        "ormqr": lambda: torch.ormqr(half[:, :100], half[0, :100], half),
     }
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (as everyone calls it)
 from torch import nn
 
-from . import Call
+from . import Call, functions
 
 
 def calls() -> dict[str, Call]:
@@ -19,28 +19,15 @@ def calls() -> dict[str, Call]:
 def _activations() -> dict[str, Call]:
     line = torch.randn(4_000_000)
     return {
-        "celu": lambda: F.celu(line),
+        **functions(F, "celu elu gelu glu hardsigmoid hardswish hardtanh leaky_relu logsigmoid", line),
+        **functions(F, "mish relu6 selu silu softplus softshrink", line),
         "dropout": lambda: F.dropout(line[:400_000]),
-        "elu": lambda: F.elu(line),
-        "gelu": lambda: F.gelu(line),
         "gelu tanh": lambda: F.gelu(line, approximate="tanh"),
-        "glu": lambda: F.glu(line),
         "gumbel_softmax": lambda: F.gumbel_softmax(line[:400_000].view(-1, 10)),
-        "hardsigmoid": lambda: F.hardsigmoid(line),
-        "hardswish": lambda: F.hardswish(line),
-        "hardtanh": lambda: F.hardtanh(line),
-        "leaky_relu": lambda: F.leaky_relu(line),
-        "logsigmoid": lambda: F.logsigmoid(line),
-        "mish": lambda: F.mish(line),
         "prelu": lambda: F.prelu(line.view(-1, 4), torch.ones(4)),
         "relu": line.relu,
-        "relu6": lambda: F.relu6(line),
         "rrelu": lambda: F.rrelu(line, training=True),
-        "selu": lambda: F.selu(line),
         "sigmoid": line.sigmoid,
-        "silu": lambda: F.silu(line),
-        "softplus": lambda: F.softplus(line),
-        "softshrink": lambda: F.softshrink(line),
         "threshold": lambda: F.threshold(line, 0.1, 0.0),
     }
 
@@ -168,24 +155,18 @@ def _losses() -> dict[str, Call]:
     lengths = torch.full((64,), 100), torch.full((64,), 20)
     many = torch.zeros(10_000, 512, dtype=torch.long)
     return {
-        "binary_cross_entropy": lambda: F.binary_cross_entropy(line, line),
-        "binary_cross_entropy_with_logits": lambda: F.binary_cross_entropy_with_logits(line, line),
+        **functions(F, "binary_cross_entropy binary_cross_entropy_with_logits huber_loss l1_loss", line, line),
+        **functions(F, "mse_loss poisson_nll_loss smooth_l1_loss soft_margin_loss", line, line),
         "cosine_embedding_loss": lambda: F.cosine_embedding_loss(words, words, signs),
         "cross_entropy": lambda: F.cross_entropy(words, classes),
         "cross_entropy of maps": lambda: F.cross_entropy(maps, labels),
         "ctc_loss": lambda: F.ctc_loss(steps, targets, *lengths),
         "hinge_embedding_loss": lambda: F.hinge_embedding_loss(words, many - 1),
-        "huber_loss": lambda: F.huber_loss(line, line),
         "kl_div": lambda: F.kl_div(line, line, reduction="sum"),
-        "l1_loss": lambda: F.l1_loss(line, line),
         "margin_ranking_loss": lambda: F.margin_ranking_loss(line, line, line),
-        "mse_loss": lambda: F.mse_loss(line, line),
         "multi_margin_loss": lambda: F.multi_margin_loss(words, classes),
         "multilabel_margin_loss": lambda: F.multilabel_margin_loss(words, many - 1),
         "nll_loss": lambda: F.nll_loss(maps, labels),
-        "poisson_nll_loss": lambda: F.poisson_nll_loss(line, line),
-        "smooth_l1_loss": lambda: F.smooth_l1_loss(line, line),
-        "soft_margin_loss": lambda: F.soft_margin_loss(line, line),
         "triplet_margin_loss": lambda: F.triplet_margin_loss(words, words, words),
     }
 
