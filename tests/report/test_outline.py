@@ -10,23 +10,8 @@ import pytest
 from rich.console import Console
 
 from overhead_lens.report import looks
-from overhead_lens.report.outline import (
-    Card,
-    Cell,
-    Column,
-    Notes,
-    Outline,
-    Row,
-    Section,
-    Table,
-    bounds,
-    length,
-    names,
-    share,
-    signed_bounds,
-    text,
-    time,
-)
+from overhead_lens.report.cells import bounds, length, names, share, signed_bounds, text, time
+from overhead_lens.report.outline import Card, Cell, Column, Notes, Outline, Row, Section, Table
 from overhead_lens.report.printers.markdown import to_markdown
 from overhead_lens.report.printers.notebook import notebook_html
 from overhead_lens.report.printers.page import page_of

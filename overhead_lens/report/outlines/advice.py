@@ -5,24 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from overhead_lens.report.cells import length, names, row, signed, signed_bounds, text
 from overhead_lens.report.looks import LONGER, SHORTER, TIME
-from overhead_lens.report.outline import (
-    Bars,
-    Block,
-    Cell,
-    Column,
-    Notes,
-    Outline,
-    Section,
-    Table,
-    length,
-    names,
-    row,
-    sections,
-    signed,
-    signed_bounds,
-    text,
-)
+from overhead_lens.report.outline import Bars, Block, Cell, Column, Notes, Outline, Section, Table, sections
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.text.blocks import call_title, signed_interval_text

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from overhead_lens.budget.model import Breakdown, Guard, GuardGroup, InstructionBudget, Operator, Reading
+from overhead_lens.report.cells import bounds, count, names, numbers, row, share, text, time
 from overhead_lens.report.outline import (
     Bars,
     Block,
@@ -17,16 +18,8 @@ from overhead_lens.report.outline import (
     Row,
     Section,
     Table,
-    bounds,
-    count,
     folded,
-    names,
-    numbers,
-    row,
     sections,
-    share,
-    text,
-    time,
 )
 from overhead_lens.report.outlines.device import device_section
 from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of

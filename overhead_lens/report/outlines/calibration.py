@@ -7,7 +7,8 @@ from typing import Any
 
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.recorder.calibrate import Calibrated
-from overhead_lens.report.outline import Column, Notes, Outline, Section, Table, names, numbers, row, sections, time
+from overhead_lens.report.cells import names, numbers, row, time
+from overhead_lens.report.outline import Column, Notes, Outline, Section, Table, sections
 from overhead_lens.units import format_ns
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from overhead_lens.report.cells import names, numbers, row, signed_bounds, text
 from overhead_lens.report.looks import LONGER
-from overhead_lens.report.outline import Cell, Outline, Section, Table, names, numbers, row, signed_bounds, text
+from overhead_lens.report.outline import Cell, Outline, Section, Table
 from overhead_lens.report.outlines.delta import delta_outline, instruction_sections
 from overhead_lens.studies.check.limits import BROKEN, CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome

@@ -9,6 +9,7 @@ from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.factors import Factor, Factors
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
+from overhead_lens.report.cells import count, names, numbers, row, signed, signed_bounds, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import (
     Bars,
@@ -23,16 +24,8 @@ from overhead_lens.report.outline import (
     Row,
     Section,
     Table,
-    count,
     folded,
-    names,
-    numbers,
-    row,
     sections,
-    signed,
-    signed_bounds,
-    text,
-    time,
 )
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.outlines.origin import origin

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from overhead_lens.budget.model import DeviceShare
+from overhead_lens.report.cells import names, row, share, text, time
 from overhead_lens.report.looks import IDLE
-from overhead_lens.report.outline import Column, Section, Table, names, row, share, text, time
+from overhead_lens.report.outline import Column, Section, Table
 from overhead_lens.report.outlines.host import part_row
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns

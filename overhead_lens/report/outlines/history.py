@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.outline import (
-    Block,
-    Cell,
-    Column,
-    Drawing,
-    Notes,
-    Outline,
-    Section,
-    Table,
-    bounds,
-    names,
-    row,
-    sections,
-    text,
-)
+from overhead_lens.report.cells import bounds, names, row, text
+from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table, sections
 from overhead_lens.report.page.charts.captures import MOST_POINTS, captures_chart
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import WALL, History, HistoryChange, Segment, Series

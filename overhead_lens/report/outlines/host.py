@@ -9,27 +9,8 @@ from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.readers.py_spy.truncated_stacks import completed
-from overhead_lens.report.outline import (
-    Bar,
-    Cell,
-    Column,
-    Drawing,
-    Notes,
-    Picture,
-    Piece,
-    Row,
-    Section,
-    Table,
-    bounds,
-    length,
-    measured_bounds,
-    names,
-    numbers,
-    row,
-    share,
-    text,
-    time,
-)
+from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, text, time
+from overhead_lens.report.outline import Bar, Cell, Column, Drawing, Notes, Picture, Piece, Row, Section, Table
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import interval_text, measured_text

@@ -5,25 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from overhead_lens.report.cells import bounds, length, names, row, share, signed, signed_bounds, time
 from overhead_lens.report.looks import TIME
-from overhead_lens.report.outline import (
-    Cell,
-    Column,
-    Notes,
-    Outline,
-    Row,
-    Section,
-    Table,
-    bounds,
-    length,
-    names,
-    row,
-    sections,
-    share,
-    signed,
-    signed_bounds,
-    time,
-)
+from overhead_lens.report.outline import Cell, Column, Notes, Outline, Row, Section, Table, sections
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.studies.ladder.analysis import Ladder, Layer, Rung
 

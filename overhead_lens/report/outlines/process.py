@@ -7,24 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from overhead_lens.budget.threads import ThreadBudget
+from overhead_lens.report.cells import names, numbers, row, share, text
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import (
-    Bars,
-    Column,
-    Drawing,
-    Notes,
-    Outline,
-    Picture,
-    Row,
-    Section,
-    Table,
-    names,
-    numbers,
-    row,
-    sections,
-    share,
-    text,
-)
+from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Picture, Row, Section, Table, sections
 from overhead_lens.report.outlines.host import (
     divided,
     frames_table,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from overhead_lens.report.cells import count, names, numbers, row, time
 from overhead_lens.report.outline import (
     Bar,
     Bars,
@@ -14,14 +15,9 @@ from overhead_lens.report.outline import (
     Piece,
     Section,
     Table,
-    count,
     folded,
     left_out,
-    names,
-    numbers,
-    row,
     sections,
-    time,
 )
 from overhead_lens.report.outlines.host import host_bar, hosts_table
 from overhead_lens.report.outlines.recorded.collectives import straggler_blocks, straggler_lines

@@ -13,6 +13,7 @@ from statistics import median
 from overhead_lens.budget.model import DeviceShare
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.errors import UsageError
+from overhead_lens.report.cells import count, measured_bounds, names, numbers, row, share, text, time
 from overhead_lens.report.outline import (
     Bars,
     Block,
@@ -24,15 +25,7 @@ from overhead_lens.report.outline import (
     Reach,
     Section,
     Table,
-    count,
-    measured_bounds,
-    names,
-    numbers,
-    row,
     sections,
-    share,
-    text,
-    time,
 )
 from overhead_lens.report.outlines.device import device_section
 from overhead_lens.report.outlines.host import (

@@ -5,26 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from overhead_lens.report.cells import length, names, numbers, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import (
-    Block,
-    Cell,
-    Column,
-    Notes,
-    Outline,
-    Reach,
-    Row,
-    Section,
-    Table,
-    length,
-    names,
-    numbers,
-    row,
-    sections,
-    signed,
-    text,
-    time,
-)
+from overhead_lens.report.outline import Block, Cell, Column, Notes, Outline, Reach, Row, Section, Table, sections
 from overhead_lens.report.text.blocks import capitalized, cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureChange, StructureDelta

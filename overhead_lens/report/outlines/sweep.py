@@ -5,22 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from overhead_lens.report.outline import (
-    Cell,
-    Column,
-    Drawing,
-    Notes,
-    Outline,
-    Row,
-    Section,
-    Table,
-    bounds,
-    names,
-    row,
-    sections,
-    text,
-    time,
-)
+from overhead_lens.report.cells import bounds, names, row, text, time
+from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table, sections
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.sizes import residuals_chart, times_chart
 from overhead_lens.report.text.blocks import interval_text

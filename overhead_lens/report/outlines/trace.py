@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 
+from overhead_lens.report.cells import count, length, names, numbers, row, share, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import (
     Bar,
@@ -21,17 +22,9 @@ from overhead_lens.report.outline import (
     Row,
     Section,
     Table,
-    count,
     folded,
     left_out,
-    length,
-    names,
-    numbers,
-    row,
     sections,
-    share,
-    text,
-    time,
 )
 from overhead_lens.report.outlines.host import frames_table, host_bar, hosts_table, part_row
 from overhead_lens.report.outlines.recorded.collectives import collective_section

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.outline import Block, Notes, Row, Section, Table, count, folded, names, numbers, row, time
+from overhead_lens.report.cells import count, names, numbers, row, time
+from overhead_lens.report.outline import Block, Notes, Row, Section, Table, folded
 from overhead_lens.report.outlines.recorded.counters import bandwidth
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name

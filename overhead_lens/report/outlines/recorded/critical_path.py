@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.outline import (
-    Notes,
-    Row,
-    Section,
-    Table,
-    count,
-    folded,
-    left_out,
-    names,
-    numbers,
-    row,
-    share,
-    time,
-)
+from overhead_lens.report.cells import count, names, numbers, row, share, time
+from overhead_lens.report.outline import Notes, Row, Section, Table, folded, left_out
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.critical_path.model import (

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table, count, folded, names, numbers, row
+from overhead_lens.report.cells import count, names, numbers, row
+from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table, folded
 from overhead_lens.report.page.charts.over_time import bytes_over_time
 from overhead_lens.report.text.blocks import cut, cut_front
 from overhead_lens.taxonomy.names import kernel_name

@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from overhead_lens.report.outline import (
-    Cell,
-    Column,
-    Drawing,
-    Notes,
-    Row,
-    Section,
-    Table,
-    count,
-    folded,
-    names,
-    numbers,
-    row,
-    time,
-)
+from overhead_lens.report.cells import count, names, numbers, row, time
+from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Row, Section, Table, folded
 from overhead_lens.report.page.charts.modules import modules_chart
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime

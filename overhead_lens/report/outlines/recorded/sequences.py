@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from overhead_lens.report.outline import Column, Notes, Section, Table, folded, names, numbers, row, time
+from overhead_lens.report.cells import names, numbers, row, time
+from overhead_lens.report.outline import Column, Notes, Section, Table, folded
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.sequences.model import LAUNCHES, RepeatedSequence

@@ -1,0 +1,87 @@
+"""Columns, rows and cells of an outline's tables: a function for each kind of value."""
+
+from __future__ import annotations
+
+from overhead_lens.report.outline import Cell, Column, Length, Row, Tone
+from overhead_lens.report.text.blocks import interval_text, signed_interval_text
+from overhead_lens.stats.estimate import Measured
+from overhead_lens.stats.values import Interval
+from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns, format_signed_ns
+
+
+def names(name: str, gives_way: int = 0) -> Column:
+    """A column of names and other words."""
+    return Column(name, is_number=False, gives_way=gives_way)
+
+
+def numbers(*heads: str, gives_way: int = 0) -> list[Column]:
+    """Columns of figures."""
+    return [Column(head, gives_way=gives_way) for head in heads]
+
+
+def row(*cells: Cell | str, depth: int = 0, tone: Tone = "", is_sum: bool = False, is_minor: bool = False) -> Row:
+    """A row; a text is a cell without a look."""
+    made = [Cell(cell) if isinstance(cell, str) else cell for cell in cells]
+    return Row(made, depth, tone, is_sum, is_minor)
+
+
+def text(value: str, look: str = "", tone: Tone = "") -> Cell:
+    """Words."""
+    return Cell(value, look=look, tone=tone)
+
+
+def time(ns: float | None) -> Cell:
+    """A duration; nothing for None."""
+    return Cell("" if ns is None else format_ns(ns))
+
+
+def signed(ns: float | None) -> Cell:
+    """A difference of durations; nothing for None."""
+    return Cell("" if ns is None else format_signed_ns(ns))
+
+
+def share(value: float) -> Cell:
+    """A share in percent."""
+    return Cell(f"{value:.1%}")
+
+
+def count(value: int) -> Cell:
+    """A whole number."""
+    return Cell(f"{value:,}")
+
+
+def bounds(interval: Interval | None) -> Cell:
+    """An interval of a duration; nothing for None."""
+    return Cell() if interval is None else Cell(interval_text(interval), _one_unit(interval, ""))
+
+
+def signed_bounds(interval: Interval | None) -> Cell:
+    """An interval of a difference; nothing for None."""
+    return Cell() if interval is None else Cell(signed_interval_text(interval), _one_unit(interval, "+"))
+
+
+def measured_bounds(measured: Measured) -> Cell:
+    """The interval of a measured time; if it is not a 95 % interval, with its kind."""
+    if measured.has_level:
+        return bounds(measured.ci95_ns)
+    return Cell(f"{interval_text(measured.ci95_ns)} (range)" if measured.is_range else "no interval")
+
+
+def length(value: float, whole: float, interval: Interval | None = None, look: str = "", begin: float = 0.0) -> Cell:
+    """A bar of ``value``, to the left of ``begin`` where it is negative; the full width is ``whole``."""
+    ends = (min(0.0, value), max(0.0, value), *(interval or (0.0, 0.0)))
+    places = [min(1.0, max(0.0, (begin + end) / whole)) if whole else 0.0 for end in ends]
+    return Cell(look=look, length=Length(*places))
+
+
+def _one_unit(interval: Interval, sign: str) -> str:
+    """``LOW .. HIGH`` with the larger end's unit once."""
+    most = max(map(abs, interval))
+    unit_ns, unit = next(
+        ((ns, name) for ns, name in ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs")) if most >= 0.9995 * ns),
+        (1, "ns"),
+    )
+    scaled = most / unit_ns
+    decimals = 0 if (unit == "ns" and scaled >= 9.95) or scaled >= 999.5 else 2 if scaled < 99.995 else 1
+    low, high = (f"{end / unit_ns:{sign}.{decimals}f}" for end in interval)
+    return f"{low} .. {high} {unit}"
