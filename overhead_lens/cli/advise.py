@@ -11,7 +11,7 @@ import typer
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions, takes_call_options
-from overhead_lens.terminal.command import EFFORT, option, refuse, refuse_on_windows
+from overhead_lens.terminal.command import EFFORT, argument, option, refuse, refuse_on_windows
 from overhead_lens.terminal.completion import complete_target
 
 # A compiler may take long; what takes longer hangs.
@@ -26,16 +26,16 @@ def advise(
     context: typer.Context,
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET|DIR",
-            help="A scenario or function, as for profile; or the directory of a capture or a run.",
-            autocompletion=complete_target,
+        argument(
+            "TARGET|DIR",
+            "A scenario or function, as for profile; or the directory of a capture or a run.",
+            complete_target,
         ),
     ],
     options: CallOptions,
     quick: given.Quick = False,
     remedies: Annotated[
-        Path | None, option(EFFORT, "A Python file with your own remedies.", "--remedies", metavar="FILE", exists=True)
+        Path | None, option(EFFORT, "--remedies FILE", "A Python file with your own remedies.", exists=True)
     ] = None,
     output: Annotated[Path | None, given.directory_option("advice")] = None,
     rules: given.Rules = None,

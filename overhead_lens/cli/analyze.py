@@ -10,7 +10,7 @@ import typer
 
 from overhead_lens.errors import EXIT_USAGE, UsageError
 from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, file_option, json_option
-from overhead_lens.terminal.command import ANALYSIS, OUTPUT, deprecated, option, refuse
+from overhead_lens.terminal.command import ANALYSIS, OUTPUT, argument, deprecated, option, refuse
 
 if TYPE_CHECKING:
     from overhead_lens.readers.recording import Reading
@@ -26,18 +26,16 @@ BatchSizes = Annotated[
     str | None,
     option(
         ANALYSIS,
+        "--batch-sizes N,N,...",
         "Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the traces.",
-        "--batch-sizes",
-        metavar="N,N,...",
     ),
 ]
 TokensPerStep = Annotated[
     int | None,
     option(
         ANALYSIS,
+        "--tokens-per-step N",
         "Tokens generated per sequence and step; adds kernels per token.",
-        "--tokens-per-step",
-        metavar="N",
         callback=between(1, 1_000_000_000),
     ),
 ]
@@ -45,8 +43,8 @@ CriticalPath = Annotated[
     bool,
     option(
         ANALYSIS,
-        "Add the critical path of each step and what-if estimates; takes about twice as long.",
         "--critical-path",
+        "Add the critical path of each step and what-if estimates; takes about twice as long.",
     ),
 ]
 
@@ -54,19 +52,11 @@ CriticalPath = Annotated[
 def analyze(
     context: typer.Context,
     traces: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TRACE", help="Exported traces (plain or gzipped), memory snapshots, or directories of traces."
-        ),
+        list[Path], argument("TRACE", "Exported traces (plain or gzipped), memory snapshots, or directories of traces.")
     ],
     query: Annotated[
         str | None,
-        option(
-            ANALYSIS,
-            "Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...",
-            "--query",
-            metavar="SQL",
-        ),
+        option(ANALYSIS, "--query SQL", "Run DuckDB SQL on the tables events, kernels, launches, steps, host, ..."),
     ] = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show what changed from the first trace to the second.", hidden=True)
@@ -76,23 +66,17 @@ def analyze(
     critical_path: CriticalPath = False,
     dask: Annotated[
         str | None,
-        option(
-            ANALYSIS,
-            "Distribute many traces: 'local', or the address of a Dask scheduler.",
-            "--dask",
-            metavar="SCHEDULER",
-        ),
+        option(ANALYSIS, "--dask SCHEDULER", "Distribute many traces: 'local', or the address of a Dask scheduler."),
     ] = None,
     rules: Rules = None,
-    whole: Annotated[bool, option(OUTPUT, "Print every part; --json and --html always contain all.", "--all")] = False,
+    whole: Annotated[bool, option(OUTPUT, "--all", "Print every part; --json and --html always contain all.")] = False,
     html: Html = None,
     pftrace: Annotated[
         Path | None,
-        file_option("--pftrace", what="Also write the trace with annotations for the Perfetto UI (one trace only)."),
+        file_option("--pftrace FILE", "Also write the trace with annotations for the Perfetto UI (one trace only)."),
     ] = None,
     parquet: Annotated[
-        Path | None,
-        option(OUTPUT, "Also write the results as Parquet tables to a new directory.", "--parquet", metavar="DIR"),
+        Path | None, option(OUTPUT, "--parquet DIR", "Also write the results as Parquet tables to a new directory.")
     ] = None,
     json_: Annotated[bool, json_option("analysis")] = False,
     force: Force = False,

@@ -11,7 +11,7 @@ import typer
 
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import EFFORT, TARGET, option, refuse
+from overhead_lens.terminal.command import EFFORT, TARGET, argument, option, refuse
 
 if TYPE_CHECKING:
     from threading import Event
@@ -25,15 +25,13 @@ _TOP_S = 3.0
 
 def attach(
     context: typer.Context,
-    pid: Annotated[int, typer.Argument(metavar="PID", help="Process ID of a running Python process.", min=1)],
+    pid: Annotated[int, argument("PID", "Process ID of a running Python process.", min=1)],
     duration: Annotated[
         float | None,
         option(
             EFFORT,
+            "-d --duration SECONDS",
             "How long to watch.",
-            "-d",
-            "--duration",
-            metavar="SECONDS",
             callback=given.between(0.5, 86_400),
             show_default=f"{_SECONDS:g}; with --top {_TOP_S:g} per refresh",
         ),
@@ -42,20 +40,18 @@ def attach(
         int | None,
         option(
             EFFORT,
+            "-r --rate N",
             "Samples per second and thread.",
-            "-r",
-            "--rate",
-            metavar="N",
             callback=given.between(1, 1000),
             show_default="40, fewer above five threads",
         ),
     ] = None,
-    subprocesses: Annotated[bool, option(TARGET, "Also watch child processes.", "--subprocesses")] = False,
-    top: Annotated[bool, option(EFFORT, "Refresh until q or Ctrl-C; nothing is stored.", "--top")] = False,
+    subprocesses: Annotated[bool, option(TARGET, "--subprocesses", "Also watch child processes.")] = False,
+    top: Annotated[bool, option(EFFORT, "--top", "Refresh until q or Ctrl-C; nothing is stored.")] = False,
     trace: Annotated[
         bool,
         option(
-            EFFORT, "Then start torch.profiler inside the process for up to 1 s (Python 3.14 and newer).", "--trace"
+            EFFORT, "--trace", "Then start torch.profiler inside the process for up to 1 s (Python 3.14 and newer)."
         ),
     ] = False,
     output: Annotated[Path | None, given.directory_option("capture")] = None,

@@ -9,7 +9,7 @@ import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import Command, examples
+from overhead_lens.terminal.command import Command, argument, examples
 from overhead_lens.terminal.completion import complete_capture
 
 app = typer.Typer(help="Baselines of `overhead-lens check`.", no_args_is_help=True)
@@ -26,9 +26,7 @@ def _group() -> None:
     epilog=examples("baseline update baselines/add1", "baseline update baselines/add1 my.py:f --inputs my.py:make"),
 )
 def update(
-    baseline: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="The capture to record again.", autocompletion=complete_capture)
-    ],
+    baseline: Annotated[Path, argument("CAPTURE", "The capture to record again.", complete_capture)],
     target: given.StoredTarget = None,
     inputs: given.Inputs = None,
     timeout: given.Timeout = given.TIMEOUT_S,

@@ -10,7 +10,7 @@ import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import ANALYSIS, EFFORT, option, refuse
+from overhead_lens.terminal.command import ANALYSIS, EFFORT, argument, option, refuse
 from overhead_lens.terminal.completion import complete_capture
 from overhead_lens.terminal.project import read_project
 
@@ -19,25 +19,19 @@ if TYPE_CHECKING:
     from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 
 
-Baseline = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CAPTURE", help="The capture to compare the current code with.", autocompletion=complete_capture
-    ),
-]
+Baseline = Annotated[Path, argument("CAPTURE", "The capture to compare the current code with.", complete_capture)]
 Limits = Annotated[
     list[str] | None,
     option(
         ANALYSIS,
+        "--max NAME=LIMIT",
         "Allowed increase: total=3%, guard=100ns, instructions=0.5%, instructions.guard=100; repeatable.",
-        "--max",
-        metavar="NAME=LIMIT",
         show_default="from pyproject.toml",
     ),
 ]
 Instructions = Annotated[
     bool,
-    option(EFFORT, "Count instructions instead of timing; without limits, 0.5 % more are allowed.", "--instructions"),
+    option(EFFORT, "--instructions", "Count instructions instead of timing; without limits, 0.5 % more are allowed."),
 ]
 
 
@@ -55,7 +49,7 @@ def check(
     output: Annotated[Path | None, given.directory_option("new capture")] = None,
     html: given.Html = None,
     markdown: given.Markdown = None,
-    junit: Annotated[Path | None, given.file_option("--junit", what="Also write JUnit XML to FILE.")] = None,
+    junit: Annotated[Path | None, given.file_option("--junit FILE", "Also write JUnit XML to FILE.")] = None,
     json_: Annotated[bool, given.json_option("difference and the limits")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,

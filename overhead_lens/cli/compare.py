@@ -14,7 +14,7 @@ import typer
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
-from overhead_lens.terminal.command import EFFORT, TARGET, option, refuse_on_windows
+from overhead_lens.terminal.command import EFFORT, TARGET, argument, option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_target
 
 if TYPE_CHECKING:
@@ -27,38 +27,24 @@ _SECONDS, _QUICK_SECONDS = 90, 45
 @takes_call_options
 def compare(
     base: Annotated[
-        str,
-        typer.Argument(
-            metavar="BASE",
-            help='A target with its own options, in quotes: "add1 -p size=3".',
-            autocompletion=complete_target,
-        ),
+        str, argument("BASE", 'A target with its own options, in quotes: "add1 -p size=3".', complete_target)
     ],
-    new: Annotated[
-        str,
-        typer.Argument(
-            metavar="NEW",
-            help='The target that may be slower: "add1 --compile -p size=3".',
-            autocompletion=complete_target,
-        ),
-    ],
+    new: Annotated[str, argument("NEW", 'The target that may be slower: "add1 --compile -p size=3".', complete_target)],
     options: CallOptions,
     python: Annotated[
         list[str] | None,
-        option(TARGET, "Interpreter of a side (needs torch): base=PATH or new=PATH.", "--python", metavar="SIDE=PATH"),
+        option(TARGET, "--python SIDE=PATH", "Interpreter of a side (needs torch): base=PATH or new=PATH."),
     ] = None,
     rev: Annotated[
-        list[str] | None,
-        option(TARGET, "Git revision of a side's .py file: base=REV or new=REV.", "--rev", metavar="SIDE=REV"),
+        list[str] | None, option(TARGET, "--rev SIDE=REV", "Git revision of a side's .py file: base=REV or new=REV.")
     ] = None,
     quick: given.Quick = False,
     rounds: Annotated[
         int | None,
         option(
             EFFORT,
+            "--rounds N",
             "Fresh processes per side.",
-            "--rounds",
-            metavar="N",
             callback=given.between(3, 10_000),
             show_default="12, or 8 that compile six times each",
         ),

@@ -9,24 +9,14 @@ import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import refuse
+from overhead_lens.terminal.command import argument, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
 
 
 def diff(
     context: typer.Context,
-    base: Annotated[
-        Path,
-        typer.Argument(
-            metavar="BASE", help="Capture or exported trace to compare with.", autocompletion=complete_capture_or_trace
-        ),
-    ],
-    new: Annotated[
-        Path,
-        typer.Argument(
-            metavar="NEW", help="Capture or trace that may be slower.", autocompletion=complete_capture_or_trace
-        ),
-    ],
+    base: Annotated[Path, argument("BASE", "Capture or exported trace to compare with.", complete_capture_or_trace)],
+    new: Annotated[Path, argument("NEW", "Capture or trace that may be slower.", complete_capture_or_trace)],
     margin: given.Margin = "1%",
     rules: given.Rules = None,
     allow_mismatch: given.AllowMismatch = False,

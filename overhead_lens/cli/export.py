@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import OUTPUT, option
+from overhead_lens.terminal.command import OUTPUT, argument, option
 from overhead_lens.terminal.completion import complete_capture
 
 
@@ -31,15 +31,13 @@ _NAMES = {
 
 
 def export(
-    capture: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="A capture directory.", autocompletion=complete_capture)
-    ],
+    capture: Annotated[Path, argument("CAPTURE", "A capture directory.", complete_capture)],
     format_: Annotated[
-        Format, option(OUTPUT, "chrome, collapsed, perfetto or speedscope.", "-f", "--format", metavar="FORMAT")
+        Format, option(OUTPUT, "-f --format FORMAT", "chrome, collapsed, perfetto or speedscope.")
     ] = Format.perfetto,
     rules: given.Rules = None,
     output: Annotated[
-        Path | None, given.file_option("-o", "--output", what="File to write.", default="a file in the capture")
+        Path | None, given.file_option("-o --output FILE", "File to write.", default="a file in the capture")
     ] = None,
     force: given.Force = False,
 ) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
+from overhead_lens.terminal.command import argument
 
 if TYPE_CHECKING:
     from overhead_lens.captures.collection import Skipped
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def history(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with captures at any depth.")],
+    folder: Annotated[Path, argument("DIR", "Directory with captures at any depth.")],
     rules: given.Rules = None,
     html: given.Html = None,
     json_: Annotated[bool, given.json_option("history")] = False,

@@ -18,7 +18,7 @@ def ladder(
     target: given.Target,
     inputs: given.Inputs = None,
     mode: Annotated[
-        str | None, option(TO_MEASURE, "Mode of torch.compile for the compiled rungs.", "--mode", metavar="MODE")
+        str | None, option(TO_MEASURE, "--mode MODE", "Mode of torch.compile for the compiled rungs.")
     ] = None,
     device: given.Device = None,
     param: given.Param = None,

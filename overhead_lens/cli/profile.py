@@ -33,22 +33,20 @@ def profile(
         str | None,
         option(
             EFFORT,
+            "--until PERCENT",
             "Keep measuring until the 95 % intervals are within e.g. 3%, with at most 25 processes.",
-            "--until",
-            metavar="PERCENT",
         ),
     ] = None,
     instructions: Annotated[
         bool,
-        option(EFFORT, "Also count instructions with valgrind; counts vary far less than times.", "--instructions"),
+        option(EFFORT, "--instructions", "Also count instructions with valgrind; counts vary far less than times."),
     ] = False,
     cold: Annotated[
         str | None,
         option(
             EFFORT,
+            "--cold SIZE",
             "Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
-            "--cold",
-            metavar="SIZE",
         ),
     ] = None,
     timeout: given.Timeout = given.TIMEOUT_S,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import refuse
+from overhead_lens.terminal.command import argument, refuse
 from overhead_lens.terminal.completion import complete_capture
 from overhead_lens.terminal.newest import newest_or
 
@@ -16,12 +16,7 @@ from overhead_lens.terminal.newest import newest_or
 def report(
     context: typer.Context,
     capture: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Directory of a stored result. Default: the newest in ./traces.",
-            autocompletion=complete_capture,
-        ),
+        Path | None, argument("DIR", "Directory of a stored result. Default: the newest in ./traces.", complete_capture)
     ] = None,
     rules: given.Rules = None,
     html: given.Html = None,

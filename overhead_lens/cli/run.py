@@ -15,7 +15,7 @@ import typer
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.arguments import Force, Rules, check_new_file, directory_option
-from overhead_lens.terminal.command import ANALYSIS, OUTPUT, option, refuse_on_windows
+from overhead_lens.terminal.command import ANALYSIS, OUTPUT, argument, option, refuse_on_windows
 
 REPORT = "report.txt"
 _PRINTING = ".printing"
@@ -23,20 +23,17 @@ _PRINTING = ".printing"
 
 def run(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="SCRIPT|-m MODULE [ARGS]...", help="The program and its arguments.")
+        list[str] | None, argument("SCRIPT|-m MODULE [ARGS]...", "The program and its arguments.")
     ] = None,
     step: Annotated[
-        str,
-        option(ANALYSIS, "A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.", "--step", metavar="PLACE"),
+        str, option(ANALYSIS, "--step PLACE", "A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.")
     ] = "",
     rules: Rules = None,
     output: Annotated[Path | None, directory_option("run")] = None,
-    html: Annotated[Path | None, option(OUTPUT, "Also write an HTML report to FILE.", "--html", metavar="FILE")] = None,
-    json_file: Annotated[
-        Path | None, option(OUTPUT, "Write the budget to FILE as JSON.", "--json-file", metavar="FILE")
-    ] = None,
+    html: Annotated[Path | None, option(OUTPUT, "--html FILE", "Also write an HTML report to FILE.")] = None,
+    json_file: Annotated[Path | None, option(OUTPUT, "--json-file FILE", "Write the budget to FILE as JSON.")] = None,
     force: Force = False,
-    quiet: Annotated[bool, option(OUTPUT, "Print no report on stderr.", "-q", "--quiet")] = False,
+    quiet: Annotated[bool, option(OUTPUT, "-q --quiet", "Print no report on stderr.")] = False,
 ) -> None:
     """Run a program as Python would and print where the time of its steps goes.
 

@@ -9,12 +9,11 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import UsageError
+from overhead_lens.terminal.command import argument
 
 
 def schema(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Document to print; without a name, all are listed.")
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "Document to print; without a name, all are listed.")] = None,
 ) -> None:
     """Print the JSON schema of a document, or list the documents."""
     from overhead_lens.documents.registry import SUMMARIES, json_schema

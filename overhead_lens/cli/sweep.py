@@ -6,12 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
-from overhead_lens.terminal.command import option, refuse_on_windows
+from overhead_lens.terminal.command import argument, option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 if TYPE_CHECKING:
@@ -21,25 +19,23 @@ if TYPE_CHECKING:
 def sweep(
     targets: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TARGET",
-            help="A scenario (built-in name or .py file), or several of its variants (NAME:VARIANT).",
-            autocompletion=complete_target,
+        argument(
+            "TARGET",
+            "A scenario (built-in name or .py file), or several of its variants (NAME:VARIANT).",
+            complete_target,
         ),
     ],
     param: Annotated[
         list[str] | None,
         option(
             TO_MEASURE,
+            "-p --param NAME=VALUES",
             "NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
-            "-p",
-            "--param",
-            metavar="NAME=VALUES",
             autocompletion=complete_parameter,
         ),
     ] = None,
     all_variants: Annotated[
-        bool, option(TO_MEASURE, "Measure every variant of the scenario.", "--all-variants")
+        bool, option(TO_MEASURE, "--all-variants", "Measure every variant of the scenario.")
     ] = False,
     compile_: given.Compile = False,
     mode: given.Mode = None,

@@ -11,7 +11,7 @@ import typer
 from typer.models import OptionInfo
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.command import ANALYSIS, EFFORT, OUTPUT, TARGET, deprecated, option
+from overhead_lens.terminal.command import ANALYSIS, EFFORT, OUTPUT, TARGET, argument, deprecated, option
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 from overhead_lens.terminal.project import read_project
 
@@ -31,61 +31,37 @@ def between(least: float, most: float) -> Callable[[float | None], float | None]
 
 Target = Annotated[
     str,
-    typer.Argument(
-        metavar="TARGET",
-        help="A scenario (built-in name or .py file, optionally with :VARIANT) or a function (my.py:f, package.module:f).",
-        autocompletion=complete_target,
+    argument(
+        "TARGET",
+        "A scenario (built-in name or .py file, optionally with :VARIANT) or a function (my.py:f, package.module:f).",
+        complete_target,
     ),
 ]
 StoredTarget = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TARGET",
-        help="What to profile. Default: the target stored in the baseline.",
-        autocompletion=complete_target,
-    ),
+    str | None, argument("TARGET", "What to profile. Default: the target stored in the baseline.", complete_target)
 ]
 Inputs = Annotated[
     str | None,
-    option(
-        TARGET,
-        "Function that returns the target's arguments as a tuple, e.g. my.py:make.",
-        "--inputs",
-        metavar="FUNCTION",
-    ),
+    option(TARGET, "--inputs FUNCTION", "Function that returns the target's arguments as a tuple, e.g. my.py:make."),
 ]
-Compile = Annotated[bool, option(TARGET, "Compile the call with torch.compile.", "-c", "--compile")]
-Device = Annotated[
-    str | None, option(TARGET, "Shorthand for -p device=DEVICE; for scenarios.", "--device", metavar="DEVICE")
-]
+Compile = Annotated[bool, option(TARGET, "-c --compile", "Compile the call with torch.compile.")]
+Device = Annotated[str | None, option(TARGET, "--device DEVICE", "Shorthand for -p device=DEVICE; for scenarios.")]
 Param = Annotated[
     list[str] | None,
     option(
-        TARGET,
-        "Set a parameter of a scenario; repeatable.",
-        "-p",
-        "--param",
-        metavar="NAME=VALUE",
-        autocompletion=complete_parameter,
+        TARGET, "-p --param NAME=VALUE", "Set a parameter of a scenario; repeatable.", autocompletion=complete_parameter
     ),
 ]
-Mode = Annotated[str | None, option(TARGET, "Mode of torch.compile, with --compile.", "--mode", metavar="MODE")]
-Quick = Annotated[bool, option(EFFORT, "Fewer processes: takes half as long, intervals are wider.", "--quick")]
-Quiet = Annotated[bool, option(OUTPUT, "Print nothing on stderr but errors.", "-q", "--quiet")]
+Mode = Annotated[str | None, option(TARGET, "--mode MODE", "Mode of torch.compile, with --compile.")]
+Quick = Annotated[bool, option(EFFORT, "--quick", "Fewer processes: takes half as long, intervals are wider.")]
+Quiet = Annotated[bool, option(OUTPUT, "-q --quiet", "Print nothing on stderr but errors.")]
 Margin = Annotated[
-    str,
-    option(
-        ANALYSIS, "Differences within this share of the base's wall time count as none.", "--margin", metavar="PERCENT"
-    ),
+    str, option(ANALYSIS, "--margin PERCENT", "Differences within this share of the base's wall time count as none.")
 ]
 Timeout = Annotated[
     float,
     option(
-        EFFORT,
-        "Give up if a single measuring step takes longer.",
-        "--timeout",
-        metavar="SECONDS",
-        callback=between(1, 1_000_000),
+        EFFORT, "--timeout SECONDS", "Give up if a single measuring step takes longer.", callback=between(1, 1_000_000)
     ),
 ]
 
@@ -98,20 +74,19 @@ Rules = Annotated[
     Path | None,
     option(
         ANALYSIS,
+        "--rules FILE",
         "Your own rules (TOML), tried before the built-in ones.",
-        "--rules",
-        metavar="FILE",
         show_default="from pyproject.toml",
         callback=_own_rules,
     ),
 ]
 
 AllowMismatch = Annotated[
-    bool, option(ANALYSIS, "Compare even if machine, versions or sizes differ.", "--allow-mismatch")
+    bool, option(ANALYSIS, "--allow-mismatch", "Compare even if machine, versions or sizes differ.")
 ]
 
 # Parsed before the files that it concerns.
-Force = Annotated[bool, option(OUTPUT, "Overwrite existing files.", "--force", is_eager=True)]
+Force = Annotated[bool, option(OUTPUT, "--force", "Overwrite existing files.", is_eager=True)]
 
 
 def check_new_file(option: str, path: Path, *, force: bool) -> None:
@@ -132,30 +107,28 @@ def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path
     return path
 
 
-def file_option(name: str, *names: str, what: str, default: str | bool = True) -> OptionInfo:
+def file_option(spelled: str, what: str, default: str | bool = True) -> OptionInfo:
     """An option that names a file to write, which must be new without ``--force``."""
-    return option(OUTPUT, what, name, *names, metavar="FILE", callback=_new_file, show_default=default)
+    return option(OUTPUT, spelled, what, callback=_new_file, show_default=default)
 
 
-Html = Annotated[Path | None, file_option("--html", what="Also write an HTML report to FILE.")]
-Markdown = Annotated[Path | None, option(OUTPUT, "Append a Markdown table to FILE.", "--markdown", metavar="FILE")]
+Html = Annotated[Path | None, file_option("--html FILE", "Also write an HTML report to FILE.")]
+Markdown = Annotated[Path | None, option(OUTPUT, "--markdown FILE", "Append a Markdown table to FILE.")]
 
 
 def directory_option(what: str) -> OptionInfo:
     """``--output`` of a command that records ``what``."""
     return option(
         OUTPUT,
+        "-o --output DIR",
         f"Directory for the {what}; must be new or empty.",
-        "-o",
-        "--output",
-        metavar="DIR",
         show_default="a new one in ./traces",
     )
 
 
 def json_option(what: str) -> OptionInfo:
     """``--json`` of a command that prints ``what``."""
-    return option(OUTPUT, f"Print the {what} as JSON and nothing else.", "--json")
+    return option(OUTPUT, "--json", f"Print the {what} as JSON and nothing else.")
 
 
 def parse_share(option: str, text: str, least: float = 0.0, most: float = 1.0, bare: float = 1.0) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
-from typer.models import OptionInfo
+from typer.models import ArgumentInfo, OptionInfo
 
 from overhead_lens.errors import UsageError
 
@@ -64,12 +64,23 @@ class Command(TyperCommand):
                 yield from (following for following in [next(rest, None)] if following is not None)
 
 
-def option(panel: str, what: str, name: str, *names: str, **settings: Any) -> OptionInfo:
-    """An option that stands in ``panel`` of the help, which says ``what``; ``settings`` are typer's.
+def option(panel: str, spelled: str, what: str, **settings: Any) -> OptionInfo:
+    """An option in a panel of the help.
 
-    It is named here, since typer 0.27 would name an option in capitals that has its name as its metavar.
+    Args:
+        spelled: As the help shows it: ``-r --rate N``. It is named here, since typer 0.27 would name an option in capitals that
+            has its name as its metavar.
+        what: What the help says of it.
+        settings: typer's.
     """
-    made: OptionInfo = typer.Option(name, *names, help=what, rich_help_panel=panel, **settings)
+    *names, metavar = spelled.split() if spelled.rsplit(maxsplit=1)[-1][0] != "-" else [*spelled.split(), None]
+    made: OptionInfo = typer.Option(*names, help=what, rich_help_panel=panel, metavar=metavar, **settings)
+    return made
+
+
+def argument(metavar: str, what: str, complete: Callable[[str], object] | None = None, **settings: Any) -> ArgumentInfo:
+    """An argument of which the help says ``what``; ``complete`` has the shell's candidates, ``settings`` are typer's."""
+    made: ArgumentInfo = typer.Argument(metavar=metavar, help=what, autocompletion=complete, **settings)
     return made
 
 
