@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from overhead_lens.contract import ShareOfTime
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
-from overhead_lens.documents.common import Document, Row, fill, json_subject
+from overhead_lens.documents.common import Document, Row, fill
 from overhead_lens.studies.advise import analysis
 from overhead_lens.studies.advise.analysis import Saving
 from overhead_lens.subject import Subject
@@ -67,7 +67,6 @@ def advice_document(advice: analysis.Advice) -> AdviceDocument:
     return fill(
         AdviceDocument,
         advice,
-        subject=json_subject(advice.subject),
         base=breakdown_document(advice.base),
         remedies=[_remedy(each) for each in advice.remedies],
         together=None if advice.together is None else _together(advice.together),

@@ -16,7 +16,7 @@ from overhead_lens.budget.model import (
     InstructionPart,
 )
 from overhead_lens.contract import Tenths, TenthsInterval, Thousandths
-from overhead_lens.documents.common import Category, Document, Interval, Row, fill, json_subject
+from overhead_lens.documents.common import Category, Document, Interval, Row, fill
 from overhead_lens.subject import Subject
 
 # Functions of a category in instructions; a compiled call has hundreds.
@@ -146,7 +146,6 @@ def breakdown_document(breakdown: model.Breakdown) -> BreakdownDocument:
     return fill(
         BreakdownDocument,
         breakdown,
-        subject=json_subject(breakdown.subject),
         device=None if breakdown.device is None else _device(breakdown.device),
         cross_checks=[cross_check(check) for check in breakdown.cross_checks],
         instructions=None if breakdown.instructions is None else _instructions(breakdown.instructions),

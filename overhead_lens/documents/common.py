@@ -65,11 +65,6 @@ def fill(kind: type[RowType], source: object, **others: Any) -> RowType:
     return msgspec.convert({**own, **others}, kind, from_attributes=True)
 
 
-def json_subject(subject: Subject) -> Subject:
-    """The subject with infinite and NaN parameters as text, which JSON cannot hold."""
-    return replace(subject, params={name: _finite(value) for name, value in subject.params.items()})
-
-
 def finite_interval(interval: Interval | None) -> tuple[float | None, float | None] | None:
     """An interval whose infinite ends are null."""
     if interval is None:
@@ -79,6 +74,7 @@ def finite_interval(interval: Interval | None) -> tuple[float | None, float | No
 
 
 def _finite(value: Any) -> Any:
+    """Infinite and NaN parameters as text, which JSON cannot hold."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -86,6 +82,8 @@ def _plain(value: Any, mark: Rounded | None = None) -> Any:
     """What JSON holds of a value: Structs and models by their fields, rounded as their annotations say."""
     if value is None or isinstance(value, (str, int, float)):
         return value if mark is None or value is None or isinstance(value, str) else round(float(value), mark.digits)
+    if isinstance(value, Subject):
+        value = replace(value, params={name: _finite(each) for name, each in value.params.items()})
     kind: type[Any] = type(value)
     if issubclass(kind, Struct) or is_dataclass(kind):
         items = ((key, getattr(value, name), its) for name, key, its in _fields(kind))

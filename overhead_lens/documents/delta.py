@@ -12,7 +12,7 @@ from overhead_lens.comparison import model
 from overhead_lens.comparison.instructions import InstructionContributor
 from overhead_lens.contract import Ratio, Rounded, ShareOfTime, Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
-from overhead_lens.documents.common import Document, Row, fill, json_subject
+from overhead_lens.documents.common import Document, Row, fill
 from overhead_lens.studies.check.limits import CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
 from overhead_lens.subject import Subject
@@ -198,7 +198,6 @@ def counts_document(outcome: CountOutcome) -> CountsDocument:
     return fill(
         CountsDocument,
         outcome,
-        subject=json_subject(outcome.subject),
         instructions=count_delta(outcome.delta),
         limits=[limit(finding) for finding in outcome.findings],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from overhead_lens.captures.collection import Skipped
-from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
+from overhead_lens.documents.common import Document, Interval, Row, fill
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, PERMUTATIONS, Level, LevelShift
 from overhead_lens.studies.history import analysis
 from overhead_lens.subject import Subject
@@ -89,12 +89,7 @@ class HistoryDocument(Document, frozen=True, kw_only=True):
 
 def history_document(history: analysis.History) -> HistoryDocument:
     """The document of a history."""
-    series = [
-        fill(
-            Series, each, subject=json_subject(each.subject), segments=[_segment(segment) for segment in each.segments]
-        )
-        for each in history.series
-    ]
+    series = [fill(Series, each, segments=[_segment(segment) for segment in each.segments]) for each in history.series]
     return fill(HistoryDocument, history, captures=history.capture_count, series=series)
 
 

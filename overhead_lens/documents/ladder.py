@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from overhead_lens.contract import TenthsInterval
-from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
+from overhead_lens.documents.common import Document, Interval, Row, fill
 from overhead_lens.studies.ladder import analysis
 from overhead_lens.subject import Subject
 
@@ -54,7 +54,5 @@ def ladder_document(ladder: analysis.Ladder) -> LadderDocument:
     return fill(
         LadderDocument,
         ladder,
-        subject=json_subject(ladder.subject),
         rungs=[fill(Rung, rung, **asdict(rung.kind)) for rung in ladder.rungs],
-        layers=[fill(Layer, layer) for layer in ladder.layers],
     )

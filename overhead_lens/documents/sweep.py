@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Literal
 
-from overhead_lens.documents.common import Document, Interval, Row, fill, finite_interval, json_subject
+from overhead_lens.documents.common import Document, Interval, Row, fill, finite_interval
 from overhead_lens.studies.sweep import analysis
 from overhead_lens.studies.sweep.analysis import SweptPoint
 from overhead_lens.subject import Subject
@@ -64,7 +64,6 @@ def sweep_document(sweep: analysis.Sweep) -> SweepDocument:
     return fill(
         SweepDocument,
         sweep,
-        subject=json_subject(sweep.subject),
         variants=[_variant(variant) for variant in sweep.variants],
         crossings=[fill(Crossing, crossing, ci95=finite_interval(crossing.ci95)) for crossing in sweep.crossings],
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, names, numbers, row, share, time
 from overhead_lens.report.outline import Notes, Row, Section, Table, folded, left_out
-from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.text.blocks import cut, cut_front
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.critical_path.model import (
     GAP,
@@ -169,7 +169,7 @@ def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
     whole_ns = sum(step.wall_ns for step in path.steps)
     changes = sum(each.changes for each in path.steps)
     heading = f"{_steps(path.steps)}: {format_ns(whole_ns)}, {changes:,} change{'' if changes == 1 else 's'} of rank"
-    ranks = [(_rank(label), ns) for label, ns in _by_rank(path)]
+    ranks = [(_rank(label), ns) for label, ns in _by_name(path, "ranks", "rank")]
     lines = Notes(_over_ranks(path, ranks, whole_ns))
     yield Section(f"Critical path over ranks, of {heading}", [lines], reach="everywhere")
     named = {which: [(_name(name), ns) for name, ns in _by_name(path, which)] for which in _CAPTIONS}
@@ -185,7 +185,7 @@ def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
 
 def _over_ranks(path: PathOverRanks, ranks: Sequence[tuple[str, int]], whole_ns: int) -> list[str]:
     more = f" and {len(ranks) - _TOP} more ranks" if len(ranks) > _TOP else ""
-    first = ", ".join(f"{_tail(name)} {ns / whole_ns:.1%}" for name, ns in ranks[:_TOP])
+    first = ", ".join(f"{cut_front(name, _SHORT_NAME)} {ns / whole_ns:.1%}" for name, ns in ranks[:_TOP])
     kinds = [
         f"{_SPACED.get(name, name)} {ns / whole_ns:.1%}"
         for name, ns in _by_name(path, "kinds")[:_TOP]
@@ -199,34 +199,17 @@ def _over_ranks(path: PathOverRanks, ranks: Sequence[tuple[str, int]], whole_ns:
     return [line for line in (first + more, ", ".join(kinds), "; ".join(named)) if line]
 
 
-def _by_rank(path: PathOverRanks) -> list[tuple[str, int]]:
-    """Label of each rank and its time on the paths of all steps, most first."""
-    sums: Counter[str] = Counter()
-    for step in path.steps:
-        sums.update({rank.rank: rank.ns for rank in step.ranks})
-    return _ranked(sums)
-
-
-def _by_name(path: PathOverRanks, which: str) -> list[tuple[str, int]]:
+def _by_name(path: PathOverRanks, which: str, name: str = "name") -> list[tuple[str, int]]:
     """Each of the ``which`` of steps and its time on the paths of all, most first."""
     sums: Counter[str] = Counter()
     for step in path.steps:
-        sums.update({each.name: each.ns for each in getattr(step, which)})
-    return _ranked(sums)
-
-
-def _ranked(sums: Counter[str]) -> list[tuple[str, int]]:
+        sums.update({getattr(each, name): each.ns for each in getattr(step, which)})
     return sorted(sums.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _rank(label: str) -> str:
     """A rank in words; a path where the trace does not say which it is."""
     return f"rank {label}" if label.isdecimal() else label
-
-
-def _tail(text: str) -> str:
-    """The end of a long name: paths of ranks differ there."""
-    return text if len(text) <= _SHORT_NAME else f"…{text[1 - _SHORT_NAME :]}"
 
 
 def _times(what: str, times: Sequence[tuple[str, int]], whole_ns: int, caption: str) -> Table:
