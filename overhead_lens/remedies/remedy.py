@@ -9,8 +9,8 @@ import copy
 import inspect
 import itertools
 import types
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,29 @@ Context = Callable[[], AbstractContextManager[Any]]
 
 class NotApplicableError(Exception):
     """Why a remedy cannot be tried on a call, in a line."""
+
+
+def refuse(when: bool, reason: str) -> None:
+    """Do not try a remedy.
+
+    Raises:
+        NotApplicableError: ``when`` holds.
+    """
+    if when:
+        raise NotApplicableError(reason)
+
+
+@contextmanager
+def updated(mappings: Sequence[MutableMapping[str, Any]], changes: Mapping[str, Any]) -> Iterator[None]:
+    """Mappings with other values, which get their own back in the end."""
+    before = [{name: each.get(name) for name in changes} for each in mappings]
+    for each in mappings:
+        each.update(changes)
+    try:
+        yield
+    finally:
+        for each, values in zip(mappings, before, strict=True):
+            each.update(values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 _FILE = "aot_inductor.pt2"
 
@@ -14,16 +14,15 @@ def _apply(call: Call) -> Call:
     import torch
     from torch import _inductor as inductor
 
-    compile_and_package = getattr(inductor, "aoti_compile_and_package", None)
-    if compile_and_package is None:
-        raise NotApplicableError("this torch has no torch._inductor.aoti_compile_and_package")
-    if call.keywords or not all(isinstance(value, torch.Tensor) for value in call.args):
-        raise NotApplicableError("an argument is not a tensor, or is passed by name")
+    has_packages = hasattr(inductor, "aoti_compile_and_package")
+    refuse(not has_packages, "this torch has no torch._inductor.aoti_compile_and_package")
+    only_tensors = not call.keywords and all(isinstance(value, torch.Tensor) for value in call.args)
+    refuse(not only_tensors, "an argument is not a tensor, or is passed by name")
     file = call.folder / _FILE
     if not file.exists():
         module = call.function if isinstance(call.function, torch.nn.Module) else _module_of(call.function)
         with torch.no_grad():
-            compile_and_package(torch.export.export(module, call.args), package_path=str(file))
+            inductor.aoti_compile_and_package(torch.export.export(module, call.args), package_path=str(file))
     loaded = inductor.aoti_load_package(str(file))
     return replace(call, function=loaded, compile_options=None)
 

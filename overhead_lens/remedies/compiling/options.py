@@ -1,18 +1,22 @@
-"""Changes of how torch.compile is called, and the call without it."""
+"""torch.compile as it comes, changes of how it is called, and the call without it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 _DOCUMENTATION = "https://docs.pytorch.org/docs/stable"
 
 
+def _compiled(call: Call) -> Call:
+    refuse(call.compile_options is not None, "the call is compiled")
+    return call.compiled()
+
+
 def _with_dynamic(call: Call, *, dynamic: bool) -> Call:
-    if call.check_compiled().get("dynamic") is dynamic:
-        raise NotApplicableError(f"it is compiled with dynamic={dynamic}")
+    refuse(call.check_compiled().get("dynamic") is dynamic, f"it is compiled with dynamic={dynamic}")
     return call.compiled(dynamic=dynamic)
 
 
@@ -24,24 +28,30 @@ def _eager(call: Call) -> Call:
 def _frozen(call: Call) -> Call:
     import torch
 
-    if not call.reached(torch.nn.Module):
-        raise NotApplicableError("the call has no module whose weights could be frozen")
+    refuse(not call.reached(torch.nn.Module), "the call has no module whose weights could be frozen")
     return call.with_options(freezing=True).inside(torch.no_grad)
 
 
 def _in_one_graph(call: Call) -> Call:
-    if call.check_compiled().get("fullgraph"):
-        raise NotApplicableError("it is already compiled with fullgraph=True")
+    refuse(bool(call.check_compiled().get("fullgraph")), "it is already compiled with fullgraph=True")
     return call.compiled(fullgraph=True)
 
 
 def _as_cuda_graph(call: Call) -> Call:
-    if call.device == "cpu":
-        raise NotApplicableError("CUDA graphs need a CUDA device")
+    refuse(call.device == "cpu", "CUDA graphs need a CUDA device")
     return call.compiled(mode="reduce-overhead")
 
 
 REMEDIES = (
+    Remedy(
+        name="compile",
+        summary="operators are fused and launched from generated code",
+        how="f = torch.compile(f)",
+        shrinks=("dispatcher", "allocation", "python", "kernel", "wait"),
+        source=f"{_DOCUMENTATION}/generated/torch.compile.html",
+        apply=_compiled,
+        group="compile",
+    ),
     Remedy(
         name="cpp_wrapper",
         summary="the code around the kernels is generated in C++ in place of Python",

@@ -6,7 +6,7 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 
 def _apply(call: Call) -> Call:
@@ -19,8 +19,8 @@ def _apply(call: Call) -> Call:
             return copy.deepcopy(value).to(memory_format=torch.channels_last)
         return value
 
-    if not any(isinstance(value, torch.Tensor) and value.dim() == 4 for value in call.args):
-        raise NotApplicableError("no argument is a tensor of four dimensions")
+    has_images = any(isinstance(value, torch.Tensor) and value.dim() == 4 for value in call.args)
+    refuse(not has_images, "no argument is a tensor of four dimensions")
     return replace(call, function=changed(call.function), args=tuple(map(changed, call.args)))
 
 

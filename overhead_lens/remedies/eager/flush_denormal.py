@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 
 @contextmanager
@@ -22,10 +22,8 @@ def _flushing() -> Iterator[None]:
 def _apply(call: Call) -> Call:
     import torch
 
-    if call.device != "cpu":
-        raise NotApplicableError("the call runs on a device")
-    if not torch.set_flush_denormal(False):
-        raise NotApplicableError("this processor cannot flush denormal numbers")
+    refuse(call.device != "cpu", "the call runs on a device")
+    refuse(not torch.set_flush_denormal(False), "this processor cannot flush denormal numbers")
     return call.inside(_flushing)
 
 

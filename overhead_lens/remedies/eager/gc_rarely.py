@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 
 @contextmanager
@@ -20,8 +20,7 @@ def _rarely() -> Iterator[None]:
 
 
 def _apply(call: Call) -> Call:
-    if not gc.isenabled():
-        raise NotApplicableError("the garbage collector is off")
+    refuse(not gc.isenabled(), "the garbage collector is off")
     return call.inside(_rarely)
 
 

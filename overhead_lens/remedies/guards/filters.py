@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 _SPARED = {
     "skip_all_guards_unsafe": ("guard_filter_all", "all guards"),
@@ -20,10 +20,8 @@ def _apply(call: Call, filter_name: str) -> Call:
     import torch
 
     call.check_compiled()
-    spared = getattr(torch.compiler, filter_name, None)
-    if spared is None:
-        raise NotApplicableError(f"this torch has no torch.compiler.{filter_name}")
-    return call.with_options(guard_filter_fn=spared)
+    refuse(not hasattr(torch.compiler, filter_name), f"this torch has no torch.compiler.{filter_name}")
+    return call.with_options(guard_filter_fn=getattr(torch.compiler, filter_name))
 
 
 REMEDIES = tuple(

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, Safety
+from overhead_lens.remedies.remedy import Call, Remedy, Safety, refuse
 
 _SAFE: Safety = "safe"
 _UNSAFE: Safety = "unsafe"
 
 
-def _setting(name: str) -> Callable[[Call], Call]:
-    def apply(call: Call) -> Call:
-        from torch._dynamo import config
+def _apply(call: Call, setting: str) -> Call:
+    from torch._dynamo import config
 
-        call.check_compiled()
-        if not hasattr(config, name):
-            raise NotApplicableError(f"this torch has no torch._dynamo.config.{name}")
-        if getattr(config, name):
-            raise NotApplicableError("it is on")
-        return call.inside(lambda: config.patch(**{name: True}))
-
-    return apply
+    call.check_compiled()
+    refuse(not hasattr(config, setting), f"this torch has no torch._dynamo.config.{setting}")
+    refuse(getattr(config, setting), "it is on")
+    return call.inside(partial(config.patch, **{setting: True}))
 
 
 REMEDIES = tuple(
@@ -32,7 +27,7 @@ REMEDIES = tuple(
         safety=safety,
         shrinks=("guard",),
         source="https://docs.pytorch.org/docs/stable/compile/programming_model.reducing_guard_overhead.html",
-        apply=_setting(setting),
+        apply=partial(_apply, setting=setting),
     )
     for name, setting, summary, safety in (
         (

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, refuse
 
 
 def _apply(call: Call) -> Call:
     import torch
 
     call.check_compiled()
-    set_stance = getattr(torch.compiler, "set_stance", None)
-    if set_stance is None:
-        raise NotApplicableError("this torch has no torch.compiler.set_stance")
+    refuse(not hasattr(torch.compiler, "set_stance"), "this torch has no torch.compiler.set_stance")
     try:
-        set_stance("default", skip_guard_eval_unsafe=False).__exit__(None, None, None)
+        torch.compiler.set_stance("default", skip_guard_eval_unsafe=False).__exit__(None, None, None)
     except TypeError:
         raise NotApplicableError("this torch's set_stance has no skip_guard_eval_unsafe") from None
-    return call.later_inside(partial(set_stance, "default", skip_guard_eval_unsafe=True))
+    return call.later_inside(partial(torch.compiler.set_stance, "default", skip_guard_eval_unsafe=True))
 
 
 REMEDY = Remedy(

@@ -1,18 +1,28 @@
-"""Settings of the C library's malloc, by environment variables."""
+"""Settings of the C library's malloc, and another malloc where one is installed: by environment variables."""
 
 from __future__ import annotations
 
 import platform
+from ctypes.util import find_library
+from functools import partial
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 _SOURCE = "https://sourceware.org/glibc/manual/latest/html_node/Malloc-Tunable-Parameters.html"
 
 
-def _apply(call: Call) -> Call:
-    if platform.libc_ver()[0] != "glibc":
-        raise NotApplicableError("the C library is not glibc")
+def _with_glibc(call: Call) -> Call:
+    refuse(platform.libc_ver()[0] != "glibc", "the C library is not glibc")
     return call
+
+
+def _with_library(call: Call, library: str) -> Call:
+    refuse(find_library(library) is None, f"{library} is not installed")
+    return call
+
+
+def _preloading(library: str) -> dict[str, str]:
+    return {"LD_PRELOAD": find_library(library) or ""}
 
 
 REMEDIES = (
@@ -22,7 +32,7 @@ REMEDIES = (
         how="MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1",
         shrinks=("allocation",),
         source=_SOURCE,
-        apply=_apply,
+        apply=_with_glibc,
         group="malloc",
         variables=lambda: {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1"},
     ),
@@ -32,8 +42,21 @@ REMEDIES = (
         how="GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
         shrinks=("allocation", "kernel"),
         source=_SOURCE,
-        apply=_apply,
+        apply=_with_glibc,
         group="malloc",
         variables=lambda: {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+    ),
+    *(
+        Remedy(
+            name=name,
+            summary=f"{name} in place of the C library's malloc",
+            how=f"LD_PRELOAD=lib{library}.so",
+            shrinks=("allocation",),
+            source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+            apply=partial(_with_library, library=library),
+            group="malloc",
+            variables=partial(_preloading, library),
+        )
+        for name, library in (("jemalloc", "jemalloc"), ("tcmalloc", "tcmalloc_minimal"))
     ),
 )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 
 @contextmanager
@@ -39,10 +39,8 @@ def physical_cores() -> int:
 def _of(call: Call, count: int) -> Call:
     import torch
 
-    if call.device != "cpu":
-        raise NotApplicableError("the call runs on a device")
-    if torch.get_num_threads() == count:
-        raise NotApplicableError(f"torch has {count} thread{'s' * (count > 1)} already")
+    refuse(call.device != "cpu", "the call runs on a device")
+    refuse(torch.get_num_threads() == count, f"torch has {count} thread{'s' * (count > 1)} already")
     return call.inside(partial(_threads, count))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 
 def _apply(call: Call) -> Call:
     import torch
 
-    if call.device != "cpu" or torch.get_num_threads() == 1:
-        raise NotApplicableError("no other thread works for the call")
+    refuse(call.device != "cpu" or torch.get_num_threads() == 1, "no other thread works for the call")
     return call
 
 

@@ -3,67 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse, updated
 
 
-@contextmanager
-def _set(loaders: list[Any], changes: dict[str, Any]) -> Iterator[None]:
-    # With its processes, where they are to stay for the next epoch.
-    changes = {**changes, "_iterator": None}
-    before = [{name: getattr(loader, name) for name in changes} for loader in loaders]
-    for loader in loaders:
-        # DataLoader refuses to have some of these changed by assignment.
-        loader.__dict__.update(changes)
-    try:
-        yield
-    finally:
-        for loader, values in zip(loaders, before, strict=True):
-            loader.__dict__.update(values)
+def _with(call: Call, loaders: list[Any], **changes: Any) -> Call:
+    """The call with other settings of its loaders, and without the processes that they keep for the next epoch."""
+    # DataLoader refuses to have some of these changed by assignment.
+    return call.inside(partial(updated, [vars(loader) for loader in loaders], {**changes, "_iterator": None}))
 
 
 def _workers(call: Call) -> Call:
     loaders, count = _without_timeout(call), os.cpu_count() or 1
-    if all(loader.num_workers >= count for loader in loaders):
-        raise NotApplicableError(f"there are {loaders[0].num_workers} workers")
-    changes = {"num_workers": count, "prefetch_factor": 2, "persistent_workers": True}
-    return call.inside(partial(_set, loaders, changes))
+    refuse(all(loader.num_workers >= count for loader in loaders), f"there are {loaders[0].num_workers} workers")
+    return _with(call, loaders, num_workers=count, prefetch_factor=2, persistent_workers=True)
 
 
 def _in_the_loop(call: Call) -> Call:
     loaders = _without_timeout(call)
-    if not any(loader.num_workers for loader in loaders):
-        raise NotApplicableError("there are no workers")
-    return call.inside(partial(_set, loaders, {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False}))
+    refuse(not any(loader.num_workers for loader in loaders), "there are no workers")
+    return _with(call, loaders, num_workers=0, prefetch_factor=None, persistent_workers=False)
 
 
 def _pinned(call: Call) -> Call:
     loaders = _found(call)
-    if call.device == "cpu":
-        raise NotApplicableError("pinned memory serves copies to a device")
-    if all(loader.pin_memory for loader in loaders):
-        raise NotApplicableError("it is on")
-    return call.inside(partial(_set, loaders, {"pin_memory": True}))
+    refuse(call.device == "cpu", "pinned memory serves copies to a device")
+    refuse(all(loader.pin_memory for loader in loaders), "it is on")
+    return _with(call, loaders, pin_memory=True)
 
 
 def _found(call: Call) -> list[Any]:
     from torch.utils.data import DataLoader
 
     loaders = call.reached(DataLoader)
-    if not loaders:
-        raise NotApplicableError("the function reaches no DataLoader by its arguments, closure or globals")
+    refuse(not loaders, "the function reaches no DataLoader by its arguments, closure or globals")
     return loaders
 
 
 def _without_timeout(call: Call) -> list[Any]:
     loaders = _found(call)
     # Without processes a DataLoader refuses one, and for more it may be too short.
-    if any(loader.timeout for loader in loaders):
-        raise NotApplicableError("the loader has a timeout of its own")
+    refuse(any(loader.timeout for loader in loaders), "the loader has a timeout of its own")
     return loaders
 
 

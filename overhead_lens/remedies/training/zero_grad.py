@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 
 @contextmanager
@@ -29,11 +29,10 @@ def _apply(call: Call) -> Call:
     import torch
 
     found = call.reached(torch.optim.Optimizer, torch.nn.Module)
-    code = getattr(getattr(call.function, "__func__", call.function), "__code__", None)
-    if code is None or "zero_grad" not in code.co_names or not any(value is False for value in code.co_consts):
-        raise NotApplicableError("the function does not call zero_grad(set_to_none=False)")
-    if not found:
-        raise NotApplicableError("the function reaches no optimizer and no module")
+    code: Any = getattr(getattr(call.function, "__func__", call.function), "__code__", None)
+    fills = "zero_grad" in getattr(code, "co_names", ()) and any(value is False for value in code.co_consts)
+    refuse(not fills, "the function does not call zero_grad(set_to_none=False)")
+    refuse(not found, "the function reaches no optimizer and no module")
     return call.inside(partial(_dropping, found))
 
 
