@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -20,42 +20,34 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.units import format_bytes, format_ns, format_rate
 
 
-def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind = "scenario") -> list[str]:
+def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind = "scenario") -> Iterator[str]:
     """Recompilations in the window, a disturbed machine (``kept`` blocks remain), a drifting clock, few processes."""
-    warnings = []
     if "compiles" in clock and clock["compiles"].any():
-        warnings.append(
-            f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time holds them"
-        )
+        yield f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time holds them"
     disturbed = 1 - kept / len(clock)
     if disturbed > thresholds.DISTURBED_BLOCKS_SHARE:
-        warnings.append(
-            f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
-        )
+        yield f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
     if "delayed_ns" in clock:
         delayed = float(clock["delayed_ns"].sum() / max(clock["wall_ns"].sum(), 1))
         if delayed > thresholds.DELAYED_SHARE:
-            warnings.append(
+            yield (
                 f"the machine was busy: calls waited {delayed:.0%} of the time for a core, which is taken out; what is left"
                 " is slower than on a quiet machine"
             )
     usual = clock.groupby("process")["reference_ns"].quantile(0.25)
     drift = float(usual.iloc[-1] / usual.iloc[0] - 1)
     if abs(drift) > thresholds.CLOCK_DRIFT_SHARE:
-        warnings.append(
-            f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)"
-        )
+        yield f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)"
     processes = clock["process"].nunique()
     if kind == "callable":
-        warnings.append(
+        yield (
             "measured in one process: what processes differ by is not in the intervals (a function that can be imported, with"
             " arguments that can be pickled, is measured in several)"
         )
     elif processes < thresholds.FEWEST_PROCESSES:
         remedy = "raise --rounds" if in_turns else "measure to the end, without --quick"
         counted = "1 clock process" if processes == 1 else f"{processes} clock processes"
-        warnings.append(f"only {counted}: {_cost_of_few(processes)} ({remedy})")
-    return warnings
+        yield f"only {counted}: {_cost_of_few(processes)} ({remedy})"
 
 
 def _cost_of_few(processes: int) -> str:
@@ -67,24 +59,23 @@ def _cost_of_few(processes: int) -> str:
     return "intervals are wider than they need be"
 
 
-def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
+def trace_warnings(corrected_ns: float, bare_ns: float) -> Iterator[str]:
     """A corrected trace that is far from the bare call timed in the same process."""
     residual = corrected_ns / bare_ns - 1 if bare_ns else 0.0
     if abs(residual) <= thresholds.CORRECTED_TRACE_SHARE:
-        return []
+        return
     why = "one of the two was disturbed, or recording this call costs something else than its events do elsewhere"
     far = f"the corrected trace is {residual:+.0%} away from the bare call in its own process"
-    return [f"{far}: what it says of times may be off by as much ({why})"]
+    yield f"{far}: what it says of times may be off by as much ({why})"
 
 
 def share_warnings(
     shares: Shares, wall_ns: float, taken: Sampled, traced: TraceBudget | None, *, has_stacks: bool
-) -> list[str]:
+) -> Iterator[str]:
     """Few, no or ignored samples, unreadable stacks, much unattributed time."""
-    warnings = []
     unreadable, stacks = taken.errors, taken.samples + taken.errors
     if unreadable > thresholds.UNREADABLE_STACKS_SHARE * stacks and shares.evidence == "samples":
-        warnings.append(
+        yield (
             f"{unreadable} of {stacks} stacks could not be read: the shares are of the others, and what runs where the"
             " sampler finds no way back to Python is missing from them"
         )
@@ -94,25 +85,24 @@ def share_warnings(
         reason = f"no samples ({taken.reason or 'none were taken'})"
         if has_stacks:
             reason = "the call waits for a backward pass on another thread, and stacks overstate that wait"
-        warnings.append(f"{reason}: shares come from the corrected trace")
+        yield f"{reason}: shares come from the corrected trace"
         estimated = ["the split of an operator into dispatcher, allocation and kernel is estimated"]
         if traced.compiled_ns and not hides_kernels:
             estimated.append("kernels of compiled code are taken to last as long as when they are called alone")
         estimated.append("code that records no event, such as NumPy's, counts as python")
-        warnings.append(f"evidence: trace, so {', '.join(estimated[:-1])}, and {estimated[-1]}")
+        yield f"evidence: trace, so {', '.join(estimated[:-1])}, and {estimated[-1]}"
     elif shares.weight < thresholds.FEWEST_SAMPLES:
         points = 196 * (0.01 * 0.99 / shares.weight) ** 0.5
-        warnings.append(f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points")
+        yield f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points"
     share = shares.share("unattributed")
     if share > thresholds.UNATTRIBUTED_SHARE:
         reason = "no rule claims the frames listed under it"
         if hides_kernels:
             reason = "the trace does not tell the kernels of compiled code from its Python, and they could not be called alone"
-        warnings.append(f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: {reason}")
-    return warnings
+        yield f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: {reason}"
 
 
-def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_calls: float) -> list[str]:
+def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_calls: float) -> Iterator[str]:
     """A PyTorch function too slow for operator set-up: perhaps a kernel without a rule.
 
     Args:
@@ -123,16 +113,14 @@ def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_ca
     frame, ns = max(functions.items(), key=lambda item: item[1], default=("", 0.0))
     operators = max(1.0, operator_calls)
     if ns <= max(thresholds.SET_UP_SHARE * wall_ns, thresholds.SET_UP_NS * operators):
-        return []
-    return [
-        (
-            f"{frame} takes {format_ns(ns)} by itself, more than setting up {operators:,.0f} operators can, and counts as"
-            " dispatcher: it may be a kernel that no rule knows (--rules can name it), or be called over and over from inside one"
-        )
-    ]
+        return
+    yield (
+        f"{frame} takes {format_ns(ns)} by itself, more than setting up {operators:,.0f} operators can, and counts as"
+        " dispatcher: it may be a kernel that no rule knows (--rules can name it), or be called over and over from inside one"
+    )
 
 
-def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]:
+def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> Iterator[str]:
     """Page faults that take part of each call.
 
     Args:
@@ -142,52 +130,46 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]
     """
     cost_ns = faults_ns or faults * thresholds.LEAST_PAGE_FAULT_NS
     if cost_ns <= thresholds.PAGE_FAULTS_SHARE * wall_ns:
-        return []
+        return
     cost = f"take {format_ns(faults_ns)}" if faults_ns else f"take at least {format_ns(cost_ns)}"
     count, often = (f"{faults:,.0f}", "every time") if faults >= 1 else (f"{faults:.2g}", "at times")
-    return [
-        (
-            f"{count} page faults per call {cost} ({cost_ns / wall_ns:.0%} of it): the call gets fresh memory {often};"
-            " give it an output to write to, or keep malloc from returning its pages"
-        )
-    ]
+    yield (
+        f"{count} page faults per call {cost} ({cost_ns / wall_ns:.0%} of it): the call gets fresh memory {often};"
+        " give it an output to write to, or keep malloc from returning its pages"
+    )
 
 
-def memory_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: str) -> list[str]:
+def memory_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: str) -> Iterator[str]:
     """Memory traffic above the measured peak, or data that stays in a cache."""
     if work is None or peaks is None or work.bytes == 0 or wall.floor is None or wall.ns == 0:
-        return []
+        return
     if device != "cpu":
-        if peaks.device is None or work.bytes <= peaks.device.cache_bytes:
-            return []
-        return _above_peak(work.bytes, wall.ns, peaks.device.bytes_per_s, DEVICE_MEMORY)
+        if peaks.device is not None and work.bytes > peaks.device.cache_bytes:
+            yield from _above_peak(work.bytes, wall.ns, peaks.device.bytes_per_s, DEVICE_MEMORY)
+        return
     level = peaks.level_of(work.bytes)
-    above_peak = _above_peak(work.bytes, wall.ns, level.bytes_per_s, level.name)
-    return above_peak or _cached(work.bytes, wall, peaks.copy, level)
+    above_peak = [*_above_peak(work.bytes, wall.ns, level.bytes_per_s, level.name)]
+    yield from above_peak or _cached(work.bytes, wall, peaks.copy, level)
 
 
-def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> list[str]:
+def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> Iterator[str]:
     achieved = size_bytes / wall_ns * 1e9
     if achieved <= thresholds.ABOVE_PEAK_RATIO * peak:
-        return []
-    return [
-        (
-            f"the call's {format_bytes(size_bytes)} in {format_ns(wall_ns)} are {format_rate(achieved)}, more than the"
-            f" {format_rate(peak)} measured in {level}: the clock stops before the work is done (a device that is not"
-            " synchronized?), the scenario's work() counts too many bytes, or other programs held the peak down"
-        )
-    ]
+        return
+    yield (
+        f"the call's {format_bytes(size_bytes)} in {format_ns(wall_ns)} are {format_rate(achieved)}, more than the"
+        f" {format_rate(peak)} measured in {level}: the clock stops before the work is done (a device that is not"
+        " synchronized?), the scenario's work() counts too many bytes, or other programs held the peak down"
+    )
 
 
-def _cached(size_bytes: int, wall: Wall, levels: Sequence[Level], cache: Level) -> list[str]:
+def _cached(size_bytes: int, wall: Wall, levels: Sequence[Level], cache: Level) -> Iterator[str]:
     matters = size_bytes / cache.bytes_per_s * 1e9 >= thresholds.BYTES_MATTER_SHARE * wall.ns
     capacity, memory = cache.holds_bytes, levels[-1]
     if not matters or cache.level is None or capacity is None:
-        return []
-    return [
-        (
-            f"the call's {format_bytes(size_bytes)} fit in {cache.name} ({format_bytes(capacity)}): repeated calls"
-            f" read cache (up to {format_rate(cache.bytes_per_s)}), not {memory.name}"
-            f" ({format_rate(memory.bytes_per_s)}); enlarge the inputs to measure that"
-        )
-    ]
+        return
+    yield (
+        f"the call's {format_bytes(size_bytes)} fit in {cache.name} ({format_bytes(capacity)}): repeated calls"
+        f" read cache (up to {format_rate(cache.bytes_per_s)}), not {memory.name}"
+        f" ({format_rate(memory.bytes_per_s)}); enlarge the inputs to measure that"
+    )

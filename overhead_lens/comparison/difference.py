@@ -15,7 +15,7 @@ small changes. Two tests share the 5 %: of its own difference, by Holm's procedu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.captures.model import CaptureMeta
@@ -75,7 +75,7 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
         blame=blame,
         sentence=_sentence(aligned, verdict, changes, blame, margin_ns),
         detectable_share=(high - low) / 2 / max(walls_ns[0], 1),
-        warnings=_warnings(base, new, aligned),
+        warnings=tuple(_warnings(base, new, aligned)),
         factors=make_factors(aligned.base, aligned.new),
         instructions=None if counts[0] is None or counts[1] is None else compare_instructions(counts[0], counts[1]),
     )
@@ -186,24 +186,20 @@ def _guards(category: str, verdict: str, aligned: Aligned) -> str:
     return f" ({', '.join(kinds[:_GUARD_KINDS])})" if kinds else ""
 
 
-def _warnings(base: Budget, new: Budget, aligned: Aligned) -> tuple[str, ...]:
-    sides = (("base", base), ("new", new))
-    own = tuple(f"{side}: {warning}" for side, budget in sides for warning in budget.breakdown.warnings)
-    if aligned.rare_ns:
-        rare = f"{format_signed_ns(aligned.rare_ns)} of the difference are of calls that take longer every now and then"
-        own = (f"{rare}: the means of blocks are compared, not their steady time", *own)
+def _warnings(base: Budget, new: Budget, aligned: Aligned) -> Iterator[str]:
+    if len({budget.breakdown.environment.get("reference") for budget in (base, new)}) > 1:
+        yield "the two captures timed different reference loops: what the machine's speed changed is not taken out"
+    elif aligned.drift:
+        how = "slower" if aligned.drift > 0 else "faster"
+        speed = f"the reference loop ran {abs(aligned.drift):.1%} {how} beside the new capture"
+        yield f"{speed}: both sides are taken to one speed of the machine"
     shares = [budget.waited.delayed + budget.waited.contended for budget in (base, new)]
     if abs(shares[1] - shares[0]) > _BUSIER_SHARE and base.recorded_with is None:
         busier, calmer = ("new", "base") if shares[1] > shares[0] else ("base", "new")
         beside = f"{max(shares):.0%} of the time beside the {busier} capture, {min(shares):.0%} beside the {calmer}"
-        own = (f"the machine was busier: threads waited for a core {beside}; the intervals are wider for it", *own)
-    if len({budget.breakdown.environment.get("reference") for budget in (base, new)}) > 1:
-        return (
-            "the two captures timed different reference loops: what the machine's speed changed is not taken out",
-            *own,
-        )
-    if not aligned.drift:
-        return own
-    how = "slower" if aligned.drift > 0 else "faster"
-    speed = f"the reference loop ran {abs(aligned.drift):.1%} {how} beside the new capture"
-    return (f"{speed}: both sides are taken to one speed of the machine", *own)
+        yield f"the machine was busier: threads waited for a core {beside}; the intervals are wider for it"
+    if aligned.rare_ns:
+        rare = f"{format_signed_ns(aligned.rare_ns)} of the difference are of calls that take longer every now and then"
+        yield f"{rare}: the means of blocks are compared, not their steady time"
+    for side, budget in (("base", base), ("new", new)):
+        yield from (f"{side}: {warning}" for warning in budget.breakdown.warnings)

@@ -13,7 +13,7 @@ from overhead_lens.comparison.instructions import InstructionContributor
 from overhead_lens.contract import Ratio, Rounded, ShareOfTime, Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
 from overhead_lens.documents.common import Document, Row, fill
-from overhead_lens.studies.check.limits import CountFinding, LimitFinding
+from overhead_lens.studies.check.limits import Finding
 from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
 from overhead_lens.subject import Subject
 
@@ -156,7 +156,7 @@ def checked_document(outcome: TimeOutcome) -> DeltaDocument:
     return delta_document(outcome.delta, limits=limits, regressed=outcome.regressed)
 
 
-def limit(finding: LimitFinding | CountFinding) -> Limit:
+def limit(finding: Finding) -> Limit:
     """A limit and the difference compared with it."""
     return fill(Limit, finding, name=finding.limit.name)
 

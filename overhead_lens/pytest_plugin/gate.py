@@ -23,7 +23,7 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of
 from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts, stored_counts
-from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, CountFinding, LimitFinding, Limits
+from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, CountFinding, Finding, Limits
 from overhead_lens.studies.check.outcome import CountOutcome, Outcome, TimeOutcome
 from overhead_lens.studies.check.stored import read_counts
 from overhead_lens.taxonomy.classifier import default_classifier
@@ -206,7 +206,7 @@ def _failure(outcome: Outcome, title: str, place: Path) -> list[str]:
     ]
 
 
-def _decisive(outcome: Outcome, broken: Sequence[LimitFinding | CountFinding]) -> Delta | InstructionDelta:
+def _decisive(outcome: Outcome, broken: Sequence[Finding]) -> Delta | InstructionDelta:
     """The difference that broke the limits."""
     delta = outcome.delta
     in_counts = bool(broken) and all(isinstance(finding, CountFinding) for finding in broken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from overhead_lens.errors import UsageError
-from overhead_lens.studies.check.limits import INSTRUCTIONS, TOTAL, CountLimit, Limit, Limits, parse_limit
+from overhead_lens.studies.check.limits import INSTRUCTIONS, TOTAL, Limit, Limits, parse_limit
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
 
@@ -22,7 +22,7 @@ def limits_of(marker: pytest.Mark | None) -> Limits:
     return Limits.of(_limit(name, value) for name, value in marker.kwargs.items())
 
 
-def _limit(name: str, value: object) -> Limit | CountLimit:
+def _limit(name: str, value: object) -> Limit:
     try:
         return parse_limit(f"{name}={str(value).removeprefix('+')}")
     except UsageError:

@@ -39,7 +39,7 @@ def warn(size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, An
     work, known = Work(bytes=size_bytes), drawn_peaks(peaks)
     floor = make_floor(work, known, device)
     wall = Wall(wall_ns, (wall_ns, wall_ns), 5, 100, 1_000, floor.ns if floor else 0.0, floor)
-    return memory_warnings(work, wall, known, device)
+    return list(memory_warnings(work, wall, known, device))
 
 
 def test_faster_than_memory() -> None:
@@ -95,24 +95,24 @@ def test_old_peaks_know_no_caches() -> None:
 
 
 def test_page_faults() -> None:
-    assert fault_warnings(529.0, 625_000.0, 1_599_000.0) == [
+    assert list(fault_warnings(529.0, 625_000.0, 1_599_000.0)) == [
         (
             "529 page faults per call take 625.0 µs (39% of it): the call gets fresh memory every time;"
             " give it an output to write to, or keep malloc from returning its pages"
         )
     ]
-    assert fault_warnings(529.0, 0.0, 1_599_000.0) == [
+    assert list(fault_warnings(529.0, 0.0, 1_599_000.0)) == [
         (
             "529 page faults per call take at least 52.90 µs (3% of it): the call gets fresh memory every time;"
             " give it an output to write to, or keep malloc from returning its pages"
         )
     ]
-    (seldom,) = fault_warnings(0.2, 0.0, 500.0)
+    (seldom,) = list(fault_warnings(0.2, 0.0, 500.0))
     assert seldom.startswith(
         "0.2 page faults per call take at least 20 ns (4% of it): the call gets fresh memory at times;"
     )
-    assert fault_warnings(10.0, 0.0, 100_000.0) == []
-    assert fault_warnings(0.0, 0.0, 0.0) == []
+    assert list(fault_warnings(10.0, 0.0, 100_000.0)) == []
+    assert list(fault_warnings(0.0, 0.0, 0.0)) == []
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
         for process, reference_ns in enumerate(references_ns)
         for _ in range(4)
     ]
-    assert clock_warnings(pd.DataFrame(rows), len(rows), in_turns=False) == warned
+    assert list(clock_warnings(pd.DataFrame(rows), len(rows), in_turns=False)) == warned
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
 )
 def test_few_processes_are_mended_where_they_were_asked_for(processes: int, in_turns: bool, warned: list[str]) -> None:
     clock = pd.DataFrame({"process": range(processes), "reference_ns": 700})
-    assert clock_warnings(clock, processes, in_turns=in_turns) == warned
+    assert list(clock_warnings(clock, processes, in_turns=in_turns)) == warned
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_few_processes_are_mended_where_they_were_asked_for(processes: int, in_t
     ],
 )
 def test_a_corrected_trace_that_is_not_the_bare_call(corrected_ns: float, bare_ns: float, away: str | None) -> None:
-    warned = trace_warnings(corrected_ns, bare_ns)
+    warned = list(trace_warnings(corrected_ns, bare_ns))
     assert [each.partition(" away from the bare call in its own process: ")[0] for each in warned] == (
         [f"the corrected trace is {away}"] if away else []
     )
@@ -203,7 +203,7 @@ def test_a_corrected_trace_that_is_not_the_bare_call(corrected_ns: float, bare_n
 @pytest.mark.parametrize(("lost", "warned"), [(0, False), (30, False), (31, True)])
 def test_stacks_that_could_not_be_read(lost: int, warned: bool) -> None:  # noqa: FBT001
     shares = shares_of_stacks([[stack(USER, count=3_000)]], CLASSIFIER)
-    found = share_warnings(shares, 1_000.0, Sampled(2_970, lost), None, has_stacks=True)
+    found = list(share_warnings(shares, 1_000.0, Sampled(2_970, lost), None, has_stacks=True))
     assert [line.partition(":")[0] for line in found] == [f"{lost} of {2_970 + lost} stacks could not be read"] * warned
 
 
@@ -233,7 +233,7 @@ def test_what_a_trace_says_of_kernels_of_compiled_code(
     traced = TraceBudget(
         times, {}, 1_000.0, 1_000.0, 0.0, {}, frozenset(), 0.0, 0.0, compiled_ns, bool(compiled_ns) and not alone
     )
-    found = share_warnings(shares_of_time(times, {}, 0.0), 1_000.0, Sampled(), traced, has_stacks=False)
+    found = list(share_warnings(shares_of_time(times, {}, 0.0), 1_000.0, Sampled(), traced, has_stacks=False))
     estimated = [line for line in found if line.startswith("evidence: trace")]
     of_compiled = ", kernels of compiled code are taken to last as long as when they are called alone" if alone else ""
     assert estimated == [
@@ -265,6 +265,6 @@ def test_a_function_that_takes_more_than_setting_operators_up_can(
     operators: float,
     warned: bool,  # noqa: FBT001
 ) -> None:
-    found = set_up_warnings({"at::native::bar (libtorch_cpu.so)": 1.0, frame: own_ns}, wall_ns, operators)
+    found = list(set_up_warnings({"at::native::bar (libtorch_cpu.so)": 1.0, frame: own_ns}, wall_ns, operators))
     assert [line.partition(" takes ")[0] for line in found] == [frame] * warned
-    assert set_up_warnings({}, wall_ns, operators) == []
+    assert list(set_up_warnings({}, wall_ns, operators)) == []

@@ -19,15 +19,15 @@ BLOCKS = 100
 
 def of_a_capture(left_out: int) -> list[str]:
     rows = [{**ROW, "process": process} for process in range(5) for _ in range(BLOCKS // 5)]
-    return clock_warnings(pd.DataFrame(rows), BLOCKS - left_out, in_turns=False)
+    return list(clock_warnings(pd.DataFrame(rows), BLOCKS - left_out, in_turns=False))
 
 
 def of_a_ladder(left_out: int) -> list[str]:
-    return ladder._warnings(left_out / BLOCKS, SimpleNamespace(values={}), [])
+    return list(ladder._warnings(left_out / BLOCKS, SimpleNamespace(values={}), []))
 
 
 def of_a_sweep(left_out: int) -> list[str]:
-    return sweep._warnings(SimpleNamespace(unsettled=0), 1 - left_out / BLOCKS)
+    return list(sweep._warnings(SimpleNamespace(unsettled=0), 1 - left_out / BLOCKS))
 
 
 @pytest.mark.parametrize("warnings_of", [of_a_capture, of_a_ladder, of_a_sweep])

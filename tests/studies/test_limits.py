@@ -17,7 +17,6 @@ from overhead_lens.studies.check.limits import (
     DOUBTFUL,
     KEPT,
     CountFinding,
-    CountLimit,
     Limit,
     check_limits,
     parse_limit,
@@ -188,6 +187,6 @@ def test_without_limits_two_verdicts_decide() -> None:
 
 def test_instructions_that_break_their_limit_are_not_counted_again() -> None:
     timed = outcome(300, "total=1%")
-    counted = CountFinding(CountLimit(None, 10, None), 10, 11, 1_000, BROKEN)
+    counted = CountFinding(Limit("instructions", 10, None), 10, 11, 1_000, BROKEN)
     first = TimeOutcome(timed.delta, [*timed.findings, counted], regressed=True)
     assert confirmed(first, never) is first

@@ -8,7 +8,7 @@ from overhead_lens.report.cells import names, numbers, row, signed_bounds, text
 from overhead_lens.report.looks import LONGER
 from overhead_lens.report.outline import Cell, Outline, Section, Table
 from overhead_lens.report.outlines.delta import delta_outline, instruction_sections
-from overhead_lens.studies.check.limits import BROKEN, CountFinding, LimitFinding
+from overhead_lens.studies.check.limits import BROKEN, Finding, LimitFinding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 
 
@@ -30,7 +30,7 @@ def _limits(outcome: Outcome) -> list[Section]:
     return [Section("Limits", [Table(columns, rows)], reach="everywhere")] if rows else []
 
 
-def _interval(found: LimitFinding | CountFinding) -> Cell:
+def _interval(found: Finding) -> Cell:
     return signed_bounds(found.ci95_ns) if isinstance(found, LimitFinding) else text("exact")
 
 

@@ -7,7 +7,7 @@ Holm's procedure over all remedies keeps the chance that any useless one is call
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -326,9 +326,8 @@ def _bound(base: Breakdown) -> str:
     return f", bound by {by} (at least {format_ns(floor.ns)})"
 
 
-def _warnings(meta: AdviceMeta) -> list[str]:
-    warnings = list(meta.warnings)
+def _warnings(meta: AdviceMeta) -> Iterator[str]:
+    yield from meta.warnings
     if not meta.repeats:
         why = meta.unknown or "called twice, it gives another answer"
-        warnings.append(f"outputs are unknown: {why}; what a remedy changes is unknown")
-    return warnings
+        yield f"outputs are unknown: {why}; what a remedy changes is unknown"

@@ -21,7 +21,8 @@ from overhead_lens.studies.check.limits import (
     BROKEN,
     DOUBTFUL,
     CountFinding,
-    CountLimit,
+    Finding,
+    Limit,
     LimitFinding,
     Limits,
     check_counts,
@@ -70,7 +71,7 @@ def by_time(
     _comparable(differences(meta, read_capture(path).meta), force=force)
     before, after = budgets_of((baseline, path), classifier)
     delta = compare_budgets(before, after)
-    findings: list[LimitFinding | CountFinding] = list(check_limits(delta, limits.times))
+    findings: list[Finding] = list(check_limits(delta, limits.times))
     if limits.counts:
         if delta.instructions is None:
             raise MeasurementError(_why_no_counts(after))
@@ -127,7 +128,7 @@ def stored_counts(path: Path, classifier: Classifier) -> Counts:
 
 
 def by_counts(
-    base: Counts, path: Path, limits: Sequence[CountLimit], classifier: Classifier, *, force: bool
+    base: Counts, path: Path, limits: Sequence[Limit], classifier: Classifier, *, force: bool
 ) -> CountOutcome:
     """Hold new instruction counts against a baseline's; arguments and errors as for ``by_time``."""
     new = stored_counts(path, classifier)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from overhead_lens.comparison.instructions import InstructionDelta
 from overhead_lens.comparison.model import Delta
-from overhead_lens.studies.check.limits import CountFinding, LimitFinding
+from overhead_lens.studies.check.limits import CountFinding, Finding
 from overhead_lens.subject import Subject
 
 
@@ -21,7 +21,7 @@ class TimeOutcome:
     """
 
     delta: Delta
-    findings: Sequence[LimitFinding | CountFinding]
+    findings: Sequence[Finding]
     regressed: bool
 
     @property

@@ -164,19 +164,17 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
     )
 
 
-def _warnings(disturbed: float, walls: PairedSides, unknown: list[Any]) -> list[str]:
-    warnings = []
+def _warnings(disturbed: float, walls: PairedSides, unknown: list[Any]) -> Iterator[str]:
     uneven = sum(values.max() > _USUAL_RATIO * values.min() for values in walls.values.values())
     if uneven:
-        warnings.append(
+        yield (
             f"processes differ by more than {_USUAL_RATIO:g} times in {uneven} of {len(walls.values)} rungs: "
             "another program may have held a core; run it again on a quiet machine"
         )
     if disturbed > DISTURBED_BLOCKS_SHARE:
-        warnings.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
+        yield f"{disturbed:.0%} of the blocks were left out: the machine was disturbed"
     if unknown:
-        warnings.append(f"this version does not know the rungs {', '.join(map(str, unknown))}")
-    return warnings
+        yield f"this version does not know the rungs {', '.join(map(str, unknown))}"
 
 
 def _rung(name: str, walls: PairedSides, faults: pd.Series[float], reason: str | None) -> Rung:

@@ -7,6 +7,7 @@ them. So each side's error is that of its own interval and ``_PROCESS_SHARE`` of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from overhead_lens.comparison.difference import blamed, category_verdicts, difference_in_words, wall_verdict
@@ -115,20 +116,18 @@ def _frames(base: HostCategory, new: HostCategory) -> tuple[Contributor, ...]:
     return tuple(Contributor("frame", *change) for change in changed(before, after)[:_CONTRIBUTORS])
 
 
-def _warnings(base: RunBudget, new: RunBudget) -> list[str]:
-    warnings = []
+def _warnings(base: RunBudget, new: RunBudget) -> Iterator[str]:
     steps = (base.steps, new.steps)
     if (steps[0].found_by, steps[0].where) != (steps[1].found_by, steps[1].where):
         places = " and ".join(f"{each.where or 'an unknown place'} ({each.found_by})" for each in steps)
-        warnings.append(f"steps were found in different ways: {places}")
+        yield f"steps were found in different ways: {places}"
     for name in _ENVIRONMENT:
         old, recent = base.environment.get(name), new.environment.get(name)
         if old != recent:
-            warnings.append(f"{name} differs: {old} and {recent}")
+            yield f"{name} differs: {old} and {recent}"
     if base.per == "run":
-        warnings.append(
+        yield (
             f"two single runs have no interval: that of their difference is what processes of one program usually differ by"
             f" ({_PROCESS_SHARE:.0%} each)"
         )
-    own = [f"{side}: {warning}" for side, run in (("base", base), ("new", new)) for warning in run.warnings]
-    return [*warnings, *own]
+    yield from (f"{side}: {warning}" for side, run in (("base", base), ("new", new)) for warning in run.warnings)

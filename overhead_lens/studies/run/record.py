@@ -144,7 +144,7 @@ def _write(
         traced_regions=notes.get("traced_regions", {}),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],
         rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else None,
-        warnings=_warnings(program, area, notes, child.returncode),
+        warnings=[*_warnings(program, area, notes, child.returncode)],
     )
     for name in (FILE, NOTES, TRACE):
         (folder / name).unlink(missing_ok=True)
@@ -160,26 +160,20 @@ def _blocks(sampled: Sequence[Sampled], thread: int) -> Iterator[tuple[Block, in
             yield block, max(1, round(RATE_HZ / each.rate_hz))
 
 
-def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: int) -> list[str]:
-    warnings = []
+def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: int) -> Iterator[str]:
     if program.step and not area.read(Word.FOUND):
-        warnings.append(f"--step {program.step} was never reached")
+        yield f"--step {program.step} was never reached"
     if not area.read(Word.FINISHED_NS) and exit_code >= 0:
-        warnings.append(
-            "the program replaced itself or ended without its interpreter's end: what came after is not seen"
-        )
+        yield "the program replaced itself or ended without its interpreter's end: what came after is not seen"
     quota, cores = cpu_quota(), os.cpu_count() or 1
     if quota is not None and quota < cores:
-        warnings.append(
-            f"a quota of {quota:g} CPUs on {cores} cores: when it is used up all threads stand still, in whatever they do"
-        )
+        yield f"a quota of {quota:g} CPUs on {cores} cores: when it is used up all threads stand still, in whatever they do"
     if area.is_full:
-        warnings.append("only the first million steps were kept")
+        yield "only the first million steps were kept"
     if notes.get("untraced"):
-        warnings.append(f"no steps were traced: {notes['untraced']}")
+        yield f"no steps were traced: {notes['untraced']}"
     if "defect" in notes:
-        warnings.append(f"watching ended early because of an internal error: {notes['defect']}")
-    return warnings
+        yield f"watching ended early because of an internal error: {notes['defect']}"
 
 
 def _notes(folder: Path) -> dict[str, Any]:

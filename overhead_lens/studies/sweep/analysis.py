@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -253,10 +253,8 @@ def _interval(drawn: Floats, value: float, tail: float = 0.025) -> Interval:
     return min(low, value), max(high, value)
 
 
-def _warnings(meta: SweepMeta, kept_share: float) -> list[str]:
-    warnings = []
+def _warnings(meta: SweepMeta, kept_share: float) -> Iterator[str]:
     if meta.unsettled:
-        warnings.append(f"{meta.unsettled} workloads had not settled after their warm-up: their blocks may still drift")
+        yield f"{meta.unsettled} workloads had not settled after their warm-up: their blocks may still drift"
     if 1 - kept_share > DISTURBED_BLOCKS_SHARE:
-        warnings.append(f"{1 - kept_share:.0%} of the blocks were left out: the machine was disturbed")
-    return warnings
+        yield f"{1 - kept_share:.0%} of the blocks were left out: the machine was disturbed"
