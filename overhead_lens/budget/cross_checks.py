@@ -13,7 +13,7 @@ Ablation only bounds a category (docs/methodology/cross-checks.md):
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -41,28 +41,14 @@ def cross_checks(
     if not any(category.evidence == "samples" for category in host):
         return ()
     walls = rung_walls(ablation)
+    without_guards = _step(walls, "compiled", "guards_filtered")
+    without_allocation = _step(walls, "generated_code", "allocation_hoisted")
+    guard, allocation, kernel = (by_name[name] for name in ("guard", "allocation", "kernel"))
+    with_waiting = _sampled(kernel, -by_name["wait"].part_ns("parallel"))
     checks = (
-        _check(
-            "guard",
-            _sampled(by_name["guard"], backend_match_ns),
-            _traced("guard", traced),
-            _step(walls, "compiled", "guards_filtered"),
-            "upper",
-        ),
-        _check(
-            "allocation",
-            _sampled(by_name["allocation"]),
-            None,
-            _step(walls, "generated_code", "allocation_hoisted"),
-            "upper",
-        ),
-        _check(
-            "kernel",
-            _sampled(by_name["kernel"], -_waiting_ns(by_name["wait"])),
-            None,
-            kernels_alone(walls),
-            _bound_of_kernels(by_name),
-        ),
+        _check("guard", _sampled(guard, backend_match_ns), _traced("guard", traced), without_guards, "upper"),
+        _check("allocation", _sampled(allocation), None, without_allocation, "upper"),
+        _check("kernel", with_waiting, None, kernels_alone(walls), _bound_of_kernels(allocation, kernel)),
     )
     return tuple(check for check in checks if check is not None)
 
@@ -97,13 +83,8 @@ def _unbounded(interval: Interval, bound: Bound | None) -> Interval:
     return -math.inf if bound == "upper" else low, math.inf if bound == "lower" else high
 
 
-def _bound_of_kernels(host: Mapping[str, HostCategory]) -> Bound:
-    faults_ns = sum(part.ns for part in host["allocation"].parts if part.name == PAGE_FAULT.part)
-    return "lower" if faults_ns > _SLOWING_FAULTS_SHARE * host["kernel"].ns else "upper"
-
-
-def _waiting_ns(wait: HostCategory) -> int:
-    return sum(part.ns for part in wait.parts if part.name == "parallel")
+def _bound_of_kernels(allocation: HostCategory, kernel: HostCategory) -> Bound:
+    return "lower" if allocation.part_ns(str(PAGE_FAULT.part)) > _SLOWING_FAULTS_SHARE * kernel.ns else "upper"
 
 
 def _sampled(category: HostCategory, excluded_ns: float = 0.0) -> Reading | None:

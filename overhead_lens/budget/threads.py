@@ -162,7 +162,7 @@ def placement_warnings(unplaced: str, host: Sequence[HostCategory]) -> Iterator[
     if not unplaced:
         return
     kernel, wait = host[HOST_CATEGORIES.index("kernel")], host[HOST_CATEGORIES.index("wait")]
-    parallel_ns = sum(part.ns for part in wait.parts if part.name == "parallel")
+    parallel_ns = wait.part_ns("parallel")
     if parallel_ns > _PARALLEL_SHARE * sum(category.ns for category in host):
         together = format_ns(kernel.ns + parallel_ns)
         yield (

@@ -67,12 +67,8 @@ def aligned_budgets(base: Budget, new: Budget) -> Aligned:
     return Aligned(old, recent, at(wall, delta_ns), shifts, drift, rare_ns)
 
 
-def call_ns_per_process(budget: Budget) -> Floats:
-    """Median block of each process, ns per call, shape ``(processes,)``."""
-    return _median_per_process(budget, "call_ns")
-
-
-def _median_per_process(budget: Budget, column: str) -> Floats:
+def median_per_process(budget: Budget, column: str) -> Floats:
+    """Median block of each process, shape ``(processes,)``."""
     blocks = budget.blocks[budget.blocks["undisturbed"]]
     medians: Floats = blocks.groupby("process", sort=True)[column].median().to_numpy(np.float64)
     return medians
@@ -114,7 +110,8 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
     the threads of a call wait for each other. ``_busyness`` is the standard error that this adds.
     """
     log_drift, drift_error = _log_drift(base, new)
-    walls = (call_ns_per_process(base) * math.exp(log_drift / 2), call_ns_per_process(new) * math.exp(-log_drift / 2))
+    old_ns, recent_ns = (median_per_process(budget, "call_ns") for budget in (base, new))
+    walls = (old_ns * math.exp(log_drift / 2), recent_ns * math.exp(-log_drift / 2))
     level_ns = float(np.mean([np.median(wall) for wall in walls]))
     drift_error = math.hypot(drift_error, _busyness(base, new) * max(map(level, walls)) / max(level_ns, 1.0))
     further_ns = drift_error * level_ns
@@ -191,7 +188,7 @@ def _log_drift(base: Budget, new: Budget) -> tuple[float, float]:
     loops = {
         tuple(budget.breakdown.environment.get(name) for name in ("python", "reference")) for budget in (base, new)
     }
-    old, recent = (_median_per_process(budget, "reference_ns") for budget in (base, new))
+    old, recent = (median_per_process(budget, "reference_ns") for budget in (base, new))
     shift = unpaired_shift(np.log(old), np.log(recent))
     if len(loops) > 1 or abs(shift.ns) < max(DRIFT_SHARE, 2 * shift.error_ns):
         return 0.0, 0.0

@@ -94,10 +94,6 @@ class InstructionDelta:
         """New less base."""
         return self.new_count - self.base_count
 
-    def change(self, category: str) -> InstructionChange:
-        """The change of one category."""
-        return self.host[HOST_CATEGORIES.index(category)]
-
 
 def compare_instructions(base: InstructionBudget, new: InstructionBudget) -> InstructionDelta:
     """The difference of two budgets of comparable captures."""

@@ -52,6 +52,10 @@ class HostCategory:
         closes = not self.parts or sum(part.ns for part in self.parts) == self.ns
         require(closes, f"parts of {self.category} do not sum")
 
+    def part_ns(self, name: str) -> int:
+        """Time of a part; 0 if it has none of that name."""
+        return sum(part.ns for part in self.parts if part.name == name)
+
 
 def parts_of(category: str, ns: int, weights: Mapping[Attribution, float]) -> tuple[Part, ...]:
     """The parts of a category that took ``ns``; none if no time has a part."""

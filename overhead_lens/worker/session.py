@@ -27,7 +27,7 @@ def operation(function: _Operation) -> _Operation:
     return function
 
 
-def find_operation(name: str) -> Callable[..., dict[str, Any]]:
+def find_operation(name: str) -> Callable[..., Any]:
     """The operation ``MODULE:FUNCTION``, the module named from this package on.
 
     Raises:
@@ -39,7 +39,7 @@ def find_operation(name: str) -> Callable[..., dict[str, Any]]:
     named: Any = getattr(imported, function, None)
     if not getattr(named, "is_operation", False):
         raise LookupError(f"no operation {name}")
-    marked: Callable[..., dict[str, Any]] = named
+    marked: Callable[..., Any] = named
     return marked
 
 

@@ -12,7 +12,7 @@ from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, Guard, Operator
 from overhead_lens.budget.wall import Waited
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.comparison.budgets import call_ns_per_process, rescaled
+from overhead_lens.comparison.budgets import median_per_process, rescaled
 from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.comparison.model import Delta
@@ -251,8 +251,8 @@ def test_a_machine_that_was_busier_beside_one_side_widens_the_intervals() -> Non
         replace(base, waited=Waited(0.1, 0.05)), replace(slow, waited=Waited(delayed=0.5, contended=0.25))
     )
     assert (usual.verdict, busier.verdict, busier.wall_delta_ns) == ("slower", "inconclusive", usual.wall_delta_ns)
-    further_ns = (0.25 * 0.4 + 0.2) * level(call_ns_per_process(slow))
-    wider = unpaired_shift(call_ns_per_process(base), call_ns_per_process(slow), further_ns)
+    further_ns = (0.25 * 0.4 + 0.2) * level(median_per_process(slow, "call_ns"))
+    wider = unpaired_shift(median_per_process(base, "call_ns"), median_per_process(slow, "call_ns"), further_ns)
     assert np.diff(busier.wall_ci95_ns) == pytest.approx(np.diff(wider.interval()), rel=1e-3)
     assert busier.warnings == (
         (

@@ -323,7 +323,7 @@ def test_what_dies_while_it_is_timed_is_given_up_and_the_others_go_on(tmp_path: 
 def test_a_call_whose_graph_breaks_shares_no_process(
     graph_breaks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded, "budget_of", lambda *_: SimpleNamespace(breakdown=CALL))
+    monkeypatch.setattr(recorded, "breakdown_of", lambda *_: CALL)
     environment = msgspec.structs.replace(listed("threads"), variables={"OMP_NUM_THREADS": "1"})
     kernels = msgspec.structs.replace(listed("kernels"), shrinks=["wait"])
     outlasting = msgspec.structs.replace(listed("outlasting"), own_process=True)

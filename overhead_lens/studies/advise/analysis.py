@@ -22,7 +22,7 @@ from overhead_lens.contract import Ratio, Tenths, TenthsInterval, derive
 from overhead_lens.result import Result
 from overhead_lens.stats.shift import Shift, paired_shift
 from overhead_lens.stats.values import Floats
-from overhead_lens.stored import budget_of, budgets_of
+from overhead_lens.stored import breakdown_of, budgets_of
 from overhead_lens.studies.advise.stored import BASE, TOGETHER, AdviceMeta, Trial, Tried, folder_of, read_advice
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -130,8 +130,8 @@ def advice_of(path: Path, classifier: Classifier) -> Advice:
         UsageError: It holds none, or damaged one.
     """
     meta, rows = read_advice(path)
-    base = budget_of(path / BASE, classifier).breakdown
-    captured = {name: budget_of(folder_of(path, name), classifier).breakdown for name in meta.captured}
+    base = breakdown_of(path / BASE, classifier)
+    captured = {name: breakdown_of(folder_of(path, name), classifier) for name in meta.captured}
     together = _together(path, meta, classifier)
     return make_advice(meta, rows, base, captured, together, str(path))
 

@@ -38,7 +38,7 @@ from overhead_lens.machine.request import Effort, Listener, Remedies, Request
 from overhead_lens.recorder.paired import layout, record_pair
 from overhead_lens.recorder.side import provenance
 from overhead_lens.recorder.single import record
-from overhead_lens.stored import budget_of
+from overhead_lens.stored import breakdown_of
 from overhead_lens.studies.advise.analysis import TriedRemedy, go_together, not_worth_it, ranked, tried_remedies
 from overhead_lens.studies.advise.stored import ADVICE, BASE, TOGETHER, AdviceMeta, Listed, Trial, Tried, folder_of
 from overhead_lens.taxonomy.classifier import Classifier
@@ -57,12 +57,6 @@ _BRIEF = Effort(processes=1, blocks=10, clock_budget_ns=300_000_000, samples_per
 _CONFIRMING = Effort(processes=6, blocks=48, clock_budget_ns=800_000_000, samples_per_process=900, sampled_every=3)
 
 
-class Fitting(Struct, frozen=True):
-    """Remedies that can be applied together."""
-
-    names: list[str]
-
-
 class Catalog(Struct, frozen=True):
     """All remedies, whether the call gives the same twice (``reason`` if that is unknown), whether its graph breaks.
 
@@ -78,7 +72,7 @@ class Catalog(Struct, frozen=True):
 LIST = Operation("studies.advise.worker:list_remedies", Catalog)
 PREPARE = Operation("studies.advise.worker:prepare_remedy", Trial)
 CHECK = Operation("studies.advise.worker:check_remedy", Trial)
-FIT = Operation("studies.advise.worker:choose_fitting", Fitting)
+FIT: Operation[list[str]] = Operation("studies.advise.worker:choose_fitting", list[str])
 TIME = Operation("studies.advise.worker:time_remedies", RungTimes)
 COMPARE = Operation("studies.advise.worker:compare_outcome", Trial)
 
@@ -201,7 +195,7 @@ class _Recording:
 
     def _choose(self, worker: Worker) -> None:
         """Drop remedies that are not worthwhile, and separate those that need a process of their own."""
-        catalog, base = self.catalog, budget_of(self.folder / BASE, self.classifier).breakdown
+        catalog, base = self.catalog, breakdown_of(self.folder / BASE, self.classifier)
         assert catalog is not None
         for listed in catalog.remedies:
             if listed.name in self.trials:
@@ -358,12 +352,12 @@ class _Recording:
             return
         self.captured.append(name)
 
-    def _confirm(self, names: Sequence[str]) -> None:
+    def _confirm(self, names: list[str]) -> None:
         """Record the call as it is and with remedies in turns."""
         if len(names) > 1:
             with self._start("fitting") as worker:
                 self._load([worker])
-                names = worker.ask(FIT, names=list(names)).names
+                names = worker.ask(FIT, names=names)
         if not names:
             return
         base = replace(self.request, effort=_CONFIRMING)
@@ -373,7 +367,7 @@ class _Recording:
         except MeasurementError as error:
             self.warnings.append(f"{' and '.join(names)} could not be measured together: {error}")
             return
-        self.together = list(names)
+        self.together = names
 
     def _with(self, names: Sequence[str]) -> Request:
         """The request for the call with remedies."""

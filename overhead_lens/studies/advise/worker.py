@@ -156,9 +156,9 @@ def check_remedy(session: Session, name: str) -> dict[str, Any]:
 
 
 @operation
-def choose_fitting(session: Session, names: Sequence[str]) -> dict[str, Any]:
+def choose_fitting(session: Session, names: Sequence[str]) -> list[str]:
     """Choose the remedies that can be applied together."""
-    return {"names": _trials(session).fitting(names)}
+    return _trials(session).fitting(names)
 
 
 @operation

@@ -8,6 +8,7 @@ rows are not to be added up: a slow step may be slow by one of the others.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,6 @@ from overhead_lens.result import Result
 from overhead_lens.stats.values import Ints
 from overhead_lens.studies.run.analysis import RunBudget
 from overhead_lens.studies.run.slowest import SLOW
-from overhead_lens.taxonomy.host import HostCategory
 
 SLOW_STEPS = "slow steps"
 
@@ -104,17 +104,13 @@ def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
     return [(SLOW_STEPS, round(bare.mean() - median), why, "")]
 
 
-def _lacking(run: RunBudget) -> list[tuple[str, int, str, str]]:
-    return [
-        (f"{category}/{part}" if part else category, _ns_of(run.category(category), part), because, remedy)
-        for category, part, because, remedy in _LACKING
-    ]
-
-
-def _ns_of(category: HostCategory, part: str) -> int:
-    if not part:
-        return category.ns
-    return next((named.ns for named in category.parts if named.name == part), 0)
+def _lacking(run: RunBudget) -> Iterator[tuple[str, int, str, str]]:
+    for name, part, because, remedy in _LACKING:
+        category = run.category(name)
+        if part:
+            yield f"{name}/{part}", category.part_ns(part), because, remedy
+        else:
+            yield name, category.ns, because, remedy
 
 
 def _sentence(run: RunBudget, missed: tuple[Shortfall, ...]) -> str:

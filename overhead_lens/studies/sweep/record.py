@@ -37,21 +37,11 @@ class Loaded(Struct, frozen=True):
     points: list[SizePoint]
 
 
-class Unsettled(Struct, frozen=True):
-    """The number of calls that had not settled after their warm-up."""
-
-    unsettled: int
-
-
-class Timed(Struct, frozen=True):
-    """Timed blocks: ``variant``, ``point``, ``block`` and the clock's columns."""
-
-    rows: list[dict[str, int | str]]
-
-
 LOAD = Operation("studies.sweep.worker:load", Loaded)
-WARM_UP = Operation("studies.sweep.worker:warm_up", Unsettled)
-TIME_BLOCKS = Operation("studies.sweep.worker:time_blocks", Timed)
+WARM_UP = Operation("studies.sweep.worker:warm_up", int)
+TIME_BLOCKS: Operation[list[dict[str, int | str]]] = Operation(
+    "studies.sweep.worker:time_blocks", list[dict[str, int | str]]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +96,12 @@ class _Sweep:
 
     def warm_up(self, workers: Sequence[Worker], listener: Listener) -> None:
         listener.step("warming up every size")
-        self.unsettled += sum(reply.unsettled for reply in ask_all(workers, WARM_UP, block_ns=BLOCK_NS))
+        self.unsettled += sum(ask_all(workers, WARM_UP, block_ns=BLOCK_NS))
 
     def measure(self, worker: Worker, process: int) -> None:
         effort = self.request.effort
-        timed = worker.ask(TIME_BLOCKS, rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process)
-        self.rows += [{"process": process, **row} for row in timed.rows]
+        rows = worker.ask(TIME_BLOCKS, rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process)
+        self.rows += [{"process": process, **row} for row in rows]
 
     def write(self, folder: Path, provenance: Mapping[str, Any]) -> SweepMeta:
         request, loaded, against = self.request, self.loaded, self.against

@@ -61,11 +61,11 @@ class SweepTimer:
         names = ("scenario", "device", "summary", "work_known")
         return {**{name: workloads[0][name] for name in names}, "variants": self._names, "points": points}
 
-    def warm_up(self, block_ns: int) -> dict[str, Any]:
+    def warm_up(self, block_ns: int) -> int:
         """Compile and call all workloads until settled; returns how many did not settle."""
         replies = [workload.warm_up(prepared) for prepared in self._workloads]
         self._call_ns, self._block_ns = [reply["call_ns"] for reply in replies], block_ns
-        return {"unsettled": sum(not reply["settled"] for reply in replies)}
+        return sum(not reply["settled"] for reply in replies)
 
     def measure(self, rounds: int, budget_ns: int, seed: int) -> list[dict[str, Any]]:
         """Time all workloads in turns.
@@ -112,14 +112,14 @@ def load(session: Session, **arguments: Any) -> dict[str, Any]:
 
 
 @operation
-def warm_up(session: Session, block_ns: int) -> dict[str, Any]:
-    """Compile and call every variant at every size until settled."""
+def warm_up(session: Session, block_ns: int) -> int:
+    """Compile and call every variant at every size until settled; returns how many calls did not settle."""
     sweep: SweepTimer = session.kept[_SWEEP]
     return sweep.warm_up(block_ns)
 
 
 @operation
-def time_blocks(session: Session, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
-    """Time every variant at every size in turns."""
+def time_blocks(session: Session, rounds: int, budget_ns: int, seed: int) -> list[dict[str, Any]]:
+    """Time every variant at every size in turns: ``variant``, ``point``, ``block`` and the clock's columns."""
     sweep: SweepTimer = session.kept[_SWEEP]
-    return {"rows": sweep.measure(rounds, budget_ns, seed)}
+    return sweep.measure(rounds, budget_ns, seed)
