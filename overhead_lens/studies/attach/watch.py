@@ -72,15 +72,16 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
     listener.step(f"looking at process {watched.pid}")
     process = examine(watched.pid)
     clocks = ThreadClocks(watched.pid)
-    with _busiest(watched.pid) as busiest:
-        before = _load_before(watched.pid) if load else ()
-        time.sleep(0 if load else _PIECE_S)
+    spent_ns = thread_cpu_ns(watched.pid)
+    before = _load_before(watched.pid) if load else ()
+    time.sleep(0 if load else _PIECE_S)
+    thread = _busiest(watched.pid, spent_ns)
     listener.step("reading symbols")
     with _explained(process), start_py_spy(watched) as running, Placement(watched.pid) as placement:
         during = _reading(watched.pid)
         running.wait_until_begun()
         if not clocks.end():
-            placement.place(busiest.thread, running.pid)
+            placement.place(thread, running.pid)
         listener.step(f"watching process {watched.pid} for {seconds:g} s")
         clocks = ThreadClocks(watched.pid)
         begun_ns = time.monotonic_ns()
@@ -97,9 +98,7 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         unplaced = placement.reason
     notes = tuple(_notes(watched, duration_ns, seconds))
     rate_hz = watched.rate_hz
-    return Watched(
-        process, run, rate_hz, duration_ns, busiest.thread, alive, before, during, unplaced, notes, clocks.running
-    )
+    return Watched(process, run, rate_hz, duration_ns, thread, alive, before, during, unplaced, notes, clocks.running)
 
 
 def limit_s(seconds: float) -> int:
@@ -116,20 +115,11 @@ def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
         yield f"{count} child processes were not watched (--subprocesses watches them)"
 
 
-@dataclass(slots=True)
-class _Busiest:
-    """The Python thread with the most CPU time during the watch; threads of OpenMP's teams run no Python."""
-
-    thread: int
-
-
-@contextmanager
-def _busiest(pid: int) -> Iterator[_Busiest]:
-    found, before_ns = _Busiest(pid), thread_cpu_ns(pid)
-    yield found
+def _busiest(pid: int, before_ns: Mapping[int, int]) -> int:
+    """The Python thread with the most CPU time since then; threads of OpenMP's teams run no Python."""
     after_ns = thread_cpu_ns(pid)
     spent_ns = {each: after_ns[each] - before_ns.get(each, 0) for each in python_threads(pid) if each in after_ns}
-    found.thread = max(spent_ns, key=lambda thread: (spent_ns[thread], thread == pid), default=pid)
+    return max(spent_ns, key=lambda thread: (spent_ns[thread], thread == pid), default=pid)
 
 
 def _load_before(pid: int) -> tuple[Reading, ...]:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from overhead_lens.budget.make import Budget
@@ -20,7 +21,7 @@ from overhead_lens.captures.collection import Skipped
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.change_points import Cut, Level, LevelShift, find_cuts, levels_between, shifts_at
-from overhead_lens.stats.values import Floats, Interval
+from overhead_lens.stats.values import Floats
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
@@ -60,10 +61,10 @@ class Point:
     environment: str
     started: datetime
     commit: str | None
-    ns: Mapping[str, float]
-    ci95_ns: Mapping[str, Interval]
+    ns: Mapping[str, int | float]
+    ci95_ns: Mapping[str, tuple[int | float, int | float]]
     reference_ns: float
-    reference: str | None
+    reference: Any
 
     @property
     def name(self) -> str:
@@ -195,34 +196,23 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
     wall, host = budget.breakdown.wall, budget.breakdown.host
     # Of few processes a budget gives the range, which says nothing of errors.
     wall_ci95_ns = Estimate(wall.ns, budget.wall).interval()
-    return canonical(
-        {
-            "about": {"subject": asdict(meta.subject), "compile_options": meta.compile_options},
-            "environment": {name: environment.get(name) for name in ENVIRONMENT},
-            "started": _time(meta.started).isoformat(),
-            "commit": commit if isinstance(commit, str) and commit else None,
-            "ns": {WALL: wall.ns, **{category.category: category.ns for category in host}},
-            "ci95_ns": {WALL: wall_ci95_ns, **{category.category: category.ci95_ns for category in host}},
-            "reference_ns": reference_ns,
-            "reference": environment.get("reference"),
-        }
+    point = Point(
+        "",
+        canonical({"subject": asdict(meta.subject), "compile_options": meta.compile_options}),
+        canonical({name: environment.get(name) for name in ENVIRONMENT}),
+        _time(meta.started),
+        commit if isinstance(commit, str) and commit else None,
+        {WALL: wall.ns, **{category.category: category.ns for category in host}},
+        {WALL: wall_ci95_ns, **{category.category: category.ci95_ns for category in host}},
+        reference_ns,
+        environment.get("reference"),
     )
+    return json.dumps(msgspec.to_builtins(point), sort_keys=True)
 
 
 def point_of_text(text: str, path: str) -> Point:
     """The point of the capture at ``path``."""
-    point = json.loads(text)
-    return Point(
-        path,
-        canonical(point["about"]),
-        canonical(point["environment"]),
-        datetime.fromisoformat(point["started"]),
-        point["commit"],
-        point["ns"],
-        {name: (low, high) for name, (low, high) in point["ci95_ns"].items()},
-        point["reference_ns"],
-        point["reference"],
-    )
+    return msgspec.convert({**json.loads(text), "path": path}, Point)
 
 
 def canonical(value: Any) -> str:
