@@ -167,25 +167,18 @@ def _children(leaf: Leaf, start: int) -> Iterator[re.Match[str]]:
         start = child.end()
 
 
-def _layer(leaf: Leaf) -> tuple[str, str] | None:
-    """The outermost numbered container of a guard (``model.layers[*]``) and the index in it; None for none."""
+def _layer(leaf: Leaf) -> tuple[str, str]:
+    """The outermost numbered container of a guard (``model.layers[*]``) and the index in it; empty for none."""
     names = _module(leaf).split(".")
     at = next((at for at, name in enumerate(names) if name.isdecimal()), None)
-    return None if at is None else (f"{'.'.join(names[:at])}[*]", names[at])
+    return ("", "") if at is None else (f"{'.'.join(names[:at])}[*]", names[at])
 
 
 def _layers(leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> Iterator[GuardGroup]:
     """Mean guard cost of one layer, for each container with several layers."""
-    found: defaultdict[str, list[Leaf]] = defaultdict(list)
-    which: defaultdict[str, set[str]] = defaultdict(set)
-    for leaf in leaves:
-        layer = _layer(leaf)
-        if layer is not None:
-            found[layer[0]].append(leaf)
-            which[layer[0]].add(layer[1])
-    for name, mine in found.items():
-        count = len(which[name])
-        if count > 1:
+    for name, mine in _by_name(leaves, lambda leaf: _layer(leaf)[0]).items():
+        count = len({_layer(leaf) for leaf in mine})
+        if name and count > 1:
             whole = _group("layer", name, mine, sampled)
             sampled_ns = None if whole.sampled_ns is None else whole.sampled_ns / count
             yield GuardGroup("layer", name, round(len(mine) / count), sampled_ns, whole.warm_ns / count, count)
@@ -201,11 +194,15 @@ def _filtered(leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> It
 def _grouped(
     by: GroupedBy, leaves: Sequence[Leaf], name: Callable[[Leaf], str], sampled: Mapping[str, float | None]
 ) -> list[GuardGroup]:
+    groups = [_group(by, each, mine, sampled) for each, mine in _by_name(leaves, name).items() if each]
+    return sorted(groups, key=lambda group: (-(group.sampled_ns or 0.0), -group.warm_ns, group.name))
+
+
+def _by_name(leaves: Sequence[Leaf], name: Callable[[Leaf], str]) -> Mapping[str, list[Leaf]]:
     found: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in leaves:
         found[name(leaf)].append(leaf)
-    groups = [_group(by, each, mine, sampled) for each, mine in found.items() if each]
-    return sorted(groups, key=lambda group: (-(group.sampled_ns or 0.0), -group.warm_ns, group.name))
+    return found
 
 
 def _group(by: GroupedBy, name: str, leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> GuardGroup:

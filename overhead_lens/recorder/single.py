@@ -105,18 +105,12 @@ def _measure(side: Side, listener: Listener, watch: Watch | None, started: datet
         return _ends(side, watch, processes, most, started)
 
     for batch in batches:
-        if _measure_batch(side, batch, listener, ends, lambda: None if watch is None else watch.prepare()):
-            break
+        names = [f"clock-{number}" for number in batch]
+        with _warmed_up(side, names, listener, lambda: None if watch is None else watch.prepare()) as workers:
+            turns = [Turn(side.recording, number, worker) for number, worker in zip(batch, workers, strict=True)]
+            if _measure_turns(side, turns, listener, ends):
+                break
     side.give_turns(When.AFTERWARDS)
-
-
-def _measure_batch(
-    side: Side, batch: Sequence[int], listener: Listener, ends: Callable[[int], bool], meanwhile: Callable[[], None]
-) -> bool:
-    """Measure in the processes of a batch; whether the recording ends with it."""
-    with _warmed_up(side, [f"clock-{number}" for number in batch], listener, meanwhile) as workers:
-        turns = [Turn(side.recording, number, worker) for number, worker in zip(batch, workers, strict=True)]
-        return _measure_turns(side, turns, listener, ends)
 
 
 def _measure_turns(side: Side, turns: Sequence[Turn], listener: Listener, ends: Callable[[int], bool]) -> bool:

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from overhead_lens.errors import UsageError
+from overhead_lens.remedies import threads
 from overhead_lens.remedies.registry import built_in
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, with_own_code
-from overhead_lens.remedies.threads import count
 from overhead_lens.scenario import Arguments
 from overhead_lens.studies.advise.worker import Trials
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -303,7 +303,7 @@ def test_denormal_numbers_are_zero_inside() -> None:
 
 
 def test_a_thread_for_each_physical_core(monkeypatch: pytest.MonkeyPatch, two_threads: None) -> None:
-    monkeypatch.setattr(count, "physical_cores", lambda: 3)
+    monkeypatch.setattr(threads, "physical_cores", lambda: 3)
     assert (inside("threads_physical", torch.get_num_threads), torch.get_num_threads()) == (3, 2)
 
 

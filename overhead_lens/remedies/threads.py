@@ -1,4 +1,4 @@
-"""The number of threads of one operator."""
+"""How many threads work for one operator, and how they wait for the next one."""
 
 from __future__ import annotations
 
@@ -44,6 +44,13 @@ def _of(call: Call, count: int) -> Call:
     return call.inside(partial(_threads, count))
 
 
+def _with_other_threads(call: Call) -> Call:
+    import torch
+
+    refuse(call.device != "cpu" or torch.get_num_threads() == 1, "no other thread works for the call")
+    return call
+
+
 _SOURCE = "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html"
 
 REMEDIES = (
@@ -64,5 +71,14 @@ REMEDIES = (
         source=_SOURCE,
         apply=lambda call: _of(call, physical_cores()),
         group="threads",
+    ),
+    Remedy(
+        name="omp_wait_active",
+        summary="threads spin between operators in place of sleeping",
+        how="OMP_WAIT_POLICY=active",
+        shrinks=("kernel", "wait"),
+        source="https://gcc.gnu.org/onlinedocs/libgomp/OMP_005fWAIT_005fPOLICY.html",
+        apply=_with_other_threads,
+        variables=lambda: {"OMP_WAIT_POLICY": "active"},
     ),
 )

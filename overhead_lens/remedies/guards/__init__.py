@@ -1,1 +1,0 @@
-"""Fewer guards before a compiled call."""

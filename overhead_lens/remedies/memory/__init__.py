@@ -1,1 +1,0 @@
-"""Who gives memory, and when it is given back."""

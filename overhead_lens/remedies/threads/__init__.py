@@ -1,1 +1,0 @@
-"""How many threads work, and how they wait."""
