@@ -35,7 +35,6 @@ from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events
 from overhead_lens.traces.host_budget import (
     ThreadPieces,
     backward_passes,
-    computing,
     host_budgets,
     operator_floor_ns,
     thread_pieces,
@@ -75,7 +74,12 @@ def analyze_over_time(trace: Trace, classifier: Classifier, *, critical_path: bo
 
 
 class Analyzer:
-    """Computes the analysis of one trace; each part is computed once, on first use."""
+    """Computes the analysis of one trace; each part is computed once, on first use.
+
+    Attributes:
+        host: Its host events.
+        linked: Its device events with their launches.
+    """
 
     def __init__(
         self, trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
@@ -84,10 +88,10 @@ class Analyzer:
         self._asked_for_path = critical_path
         self._asked_for_chains = critical_path and is_rank
         self._events = trace.events
-        self._host = host_events(trace.events, classifier)
-        self._linked = link(trace.events)
+        self.host = host_events(trace.events, classifier)
+        self.linked = link(trace.events)
         # Threads share it.
-        _ = self._host.around
+        _ = self.host.around
 
     def analysis(self) -> TraceAnalysis:
         """The budgets."""
@@ -97,9 +101,9 @@ class Analyzer:
     def _analysis(self, other: Executor) -> TraceAnalysis:
         # The other thread computes parts that need no budget of a thread.
         repeated = other.submit(lambda: self.repeated)
-        memory = other.submit(lambda: tuple(life.analysis(self._step_windows) for life in self.memory))
+        memory = other.submit(lambda: tuple(life.analysis(self.step_windows) for life in self.memory))
         other.submit(lambda: self.module_scopes)
-        _ = self._computing
+        _ = self.threads
         modules = other.submit(lambda: self.modules)
         analysis = TraceAnalysis(
             path=self.trace.path,
@@ -110,7 +114,7 @@ class Analyzer:
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budgets(device, [device.span])[0] for device in self.devices),
             steps=self._steps(),
-            operators=operator_costs(self._host, self._timelines, self._kernel_ns),
+            operators=operator_costs(self.host, self._timelines, self._kernel_ns),
             kernels=kernel_costs(self._events),
             collectives=self.collectives,
             collective_costs=collective_costs(self.collectives),
@@ -126,10 +130,8 @@ class Analyzer:
             batch=input_batch(self.trace) if len(self._events) else None,
             over_time=self.over_time,
             findings=findings(self._recorded(analysis)),
-            issues=trace_issues(self.trace, analysis, self._timelines, self._linked),
-            notes=trace_notes(
-                self.trace, analysis, self._timelines, self._linked, has_floor=self._floor_ns is not None
-            ),
+            issues=trace_issues(self.trace, analysis, self._timelines, self.linked),
+            notes=trace_notes(self.trace, analysis, self._timelines, self.linked, has_floor=self._floor_ns is not None),
             sequences=tuple(one.sequence for one in repeated.result()),
         )
 
@@ -164,10 +166,10 @@ class Analyzer:
     def window(self) -> Window:
         """From the first to the last instant of host and device work."""
         start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
-        device_starts = start_ns[self._linked.rows]
-        device_ends = device_starts + dur_ns[self._linked.rows]
-        starts = np.concatenate((self._host.start_ns, device_starts))
-        ends = np.concatenate((self._host.start_ns + self._host.dur_ns, device_ends))
+        device_starts = start_ns[self.linked.rows]
+        device_ends = device_starts + dur_ns[self.linked.rows]
+        starts = np.concatenate((self.host.start_ns, device_starts))
+        ends = np.concatenate((self.host.start_ns + self.host.dur_ns, device_ends))
         if not len(starts):
             return Window(0, int(self.trace.memory["start_ns"].max()) if self.trace.stacks else 0)
         return Window(int(starts.min()), int(ends.max() - starts.min()))
@@ -178,19 +180,19 @@ class Analyzer:
 
         Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
         """
-        keys, window = self._host.threads, self.window
+        keys, window = self.host.threads, self.window
         events = len(self._events)
         timelines = side_by_side(
-            lambda number: ThreadTimeline(self._host, number, window), range(len(keys)), events=events
+            lambda number: ThreadTimeline(self.host, number, window), range(len(keys)), events=events
         )
         if not timelines:
             return {}
         timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
         busiest = timelines[0]
-        passes = backward_passes(busiest, [line for line in timelines[1:] if line.is_autograd])
+        passes, floor_ns = backward_passes(timelines), operator_floor_ns(timelines)
         waits_from_ns = self._waits_from_ns
         pieces = side_by_side(
-            lambda line: thread_pieces(line, passes, waits_from_ns, is_busiest=line is busiest),
+            lambda line: thread_pieces(line, passes, waits_from_ns, floor_ns, is_busiest=line is busiest),
             timelines,
             events=events,
         )
@@ -199,9 +201,9 @@ class Analyzer:
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
         """Every device, by number."""
-        numbers = distinct_values(self._events["device"].to_numpy()[self._linked.rows])
+        numbers = distinct_values(self._events["device"].to_numpy()[self.linked.rows])
         return [
-            DeviceTimeline(self._events, self._linked, number, self.threads, self.window.bounds)
+            DeviceTimeline(self._events, self.linked, number, self.threads, self.window.bounds)
             for number in numbers.tolist()
         ]
 
@@ -209,13 +211,12 @@ class Analyzer:
     def collectives(self) -> tuple[Collective, ...]:
         """Communication kernels in order of start."""
         compute = {device.number: device.by_kind[COMPUTE] for device in self.devices}
-        steps = [(number, window.bounds) for number, window in self._step_windows]
-        return described_collectives(self.trace, self._linked, compute, steps)
+        return described_collectives(self.trace, self.host, self.linked, compute, self.step_windows)
 
     @cached_property
     def counted(self) -> Counted:
         """Figures of device work from counters and arguments."""
-        return counted(self.trace, self._linked, self.window.bounds[1])
+        return counted(self.trace, self.host, self.linked, self.window.bounds[1])
 
     @cached_property
     def memory(self) -> list[DeviceLife]:
@@ -223,72 +224,68 @@ class Analyzer:
         memory, stacks = self.trace.memory, self.trace.stacks
         if not len(memory):
             return []
-        return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
+        return device_lives(memory, contexts(memory, self.host) if stacks is None else stack_contexts(memory, stacks))
 
     @cached_property
     def module_scopes(self) -> Scopes | None:
         """The open modules over time; None for a trace without module names."""
-        sequence = self._events["sequence"].to_numpy()[self._host.rows]
-        return scopes(self._host, sequence, self.trace.arguments, self.window.bounds)
+        sequence = self._events["sequence"].to_numpy()[self.host.rows]
+        return scopes(self.host, sequence, self.trace.arguments, self.window.bounds)
 
     @cached_property
     def modules(self) -> ModuleBudgets | None:
         """The budget per module; None for a trace without module names."""
         if self.module_scopes is None:
             return None
-        threads = list(zip(self.threads.values(), self._computing, strict=True))
-        return module_budgets(self.module_scopes, self._host, threads, self._floor_ns, self._events, self._linked)
+        threads = list(self.threads.values())
+        return module_budgets(self.module_scopes, self.host, threads, self._events, self.linked)
 
     @cached_property
     def repeated(self) -> tuple[Repeated, ...]:
         """Sequences of launches and operators that repeat."""
-        return sequences(self._events, self._host, self._linked)
+        return sequences(self._events, self.host, self.linked)
 
     @property
     def over_time(self) -> OverTime:
         """The busiest thread and every device in buckets of time."""
-        computing = self._computing[0] if self.threads else np.zeros(0, dtype=bool)
-        return over_time(self.window, next(iter(self.threads.values()), None), computing, self._floor_ns, self.devices)
+        return over_time(self.window, next(iter(self.threads.values()), None), self.devices)
 
     @cached_property
     def paths(self) -> PathAnalysis:
         """The critical path of each step, or of the window."""
-        graph = graph_of(self.trace, self._host, self._linked, self.threads)
-        return PathAnalysis(graph, self.window, self._step_windows)
+        graph = graph_of(self.trace, self.host, self.linked, self.threads)
+        return PathAnalysis(graph, self.window, self.step_windows)
 
     @property
     def chains(self) -> PathFragments:
         """The chains of this trace that a path over several ranks needs."""
-        return fragments_of(self.paths, collective_rows(self._events, self._linked))
+        return fragments_of(self.paths, collective_rows(self._events, self.linked))
 
     @cached_property
-    def _step_windows(self) -> list[tuple[int, Window]]:
+    def step_windows(self) -> list[tuple[int, Window]]:
+        """Number and window of each step, in order of start."""
         return step_windows(self._events)
 
     @cached_property
     def _timelines(self) -> list[ThreadTimeline]:
         return [pieces.timeline for pieces in self.threads.values()]
 
-    @cached_property
+    @property
     def _floor_ns(self) -> int | None:
-        return operator_floor_ns(self._timelines)
-
-    @cached_property
-    def _computing(self) -> list[np.ndarray]:
-        return [computing(timeline) for timeline in self._timelines]
+        return next((pieces.floor_ns for pieces in self.threads.values()), None)
 
     @cached_property
     def _kernel_ns(self) -> Ints:
-        return kernel_estimate(self._host, self._timelines, self._computing, self._floor_ns)
+        return kernel_estimate(self.host, self._timelines, self._floor_ns)
 
     @cached_property
     def _waits_from_ns(self) -> Ints:
-        return waits_from(self._events, self._host, self._linked)
+        return waits_from(self._events, self.host, self.linked)
 
     def _recorded(self, analysis: TraceAnalysis) -> Recorded:
         return Recorded(
             self._events,
-            self._host,
+            self.host,
             self.threads,
             self.devices,
             self._waits_from_ns,
@@ -299,29 +296,28 @@ class Analyzer:
         )
 
     def _thread_budget(self, key: tuple[str, str], pieces: ThreadPieces) -> ThreadBudget:
-        at = list(self.threads).index(key)
-        (host,) = host_budgets(pieces, [self.window], self._computing[at], self._floor_ns)
+        (host,) = host_budgets(pieces, [self.window])
         return ThreadBudget(*key, self.trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
 
     def _device_budgets(self, device: DeviceTimeline, windows: Sequence[tuple[int, int]]) -> list[DeviceBudget]:
         return device.budgets(self.trace.device_names.get(device.number, ""), windows)
 
     def _steps(self) -> tuple[TraceStep, ...]:
-        windows = [window for _, window in self._step_windows]
+        windows = [window for _, window in self.step_windows]
         hosts: list[tuple[HostCategory, ...]] = [()] * len(windows)
         if self.threads:
-            hosts = host_budgets(next(iter(self.threads.values())), windows, self._computing[0], self._floor_ns)
+            hosts = host_budgets(next(iter(self.threads.values())), windows)
         devices = [self._device_budgets(device, [window.bounds for window in windows]) for device in self.devices]
         return tuple(
             TraceStep(number, window, host, tuple(budgets[at] for budgets in devices))
-            for at, ((number, window), host) in enumerate(zip(self._step_windows, hosts, strict=True))
+            for at, ((number, window), host) in enumerate(zip(self.step_windows, hosts, strict=True))
         )
 
     def _module_calls(self) -> pd.DataFrame:
         if self.module_scopes is None:
             return joined([], MODULE_CALLS)
-        calls = module_calls(self.module_scopes, self._host)
-        return _with_thread(calls, self._host.threads, calls.pop("thread").to_numpy())
+        calls = module_calls(self.module_scopes, self.host)
+        return _with_thread(calls, self.host.threads, calls.pop("thread").to_numpy())
 
     def _idle_frame(self) -> pd.DataFrame:
         frames = []
@@ -339,8 +335,8 @@ class Analyzer:
         start_ns = self._events["start_ns"].to_numpy()
         frames = []
         for device in self.devices:
-            mine = (self._events["device"].to_numpy()[self._linked.rows] == device.number) & (self._linked.launch >= 0)
-            launches = pd.Series(start_ns[self._linked.rows[mine]]).groupby(self._linked.launch[mine]).min()
+            mine = (self._events["device"].to_numpy()[self.linked.rows] == device.number) & (self.linked.launch >= 0)
+            launches = pd.Series(start_ns[self.linked.rows[mine]]).groupby(self.linked.launch[mine]).min()
             started = launches.to_numpy()
             called = np.minimum(start_ns[launches.index.to_numpy()], started)
             _, times, depth = queue_depth(np.zeros_like(called), called, started)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Ints
 from overhead_lens.traces.budgets import Cost
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
@@ -38,9 +38,7 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel
     )
 
 
-def kernel_estimate(
-    host: HostEvents, timelines: Sequence[ThreadTimeline], splittable: Sequence[Bools], floor_ns: int | None
-) -> Ints:
+def kernel_estimate(host: HostEvents, timelines: Sequence[ThreadTimeline], floor_ns: int | None) -> Ints:
     """Per host event the part of its self time that is estimated to be a kernel on the host.
 
     Args:
@@ -48,8 +46,8 @@ def kernel_estimate(
     """
     kernel_ns = np.zeros(len(host.rows), dtype=np.int64)
     if floor_ns is not None:
-        for timeline, computes in zip(timelines, splittable, strict=True):
-            kernel_ns[timeline.events] = np.where(computes, np.maximum(timeline.self_ns - floor_ns, 0), 0)
+        for timeline in timelines:
+            kernel_ns[timeline.events] = timeline.computes * np.maximum(timeline.self_ns - floor_ns, 0)
     return kernel_ns
 
 

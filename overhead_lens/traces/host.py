@@ -6,7 +6,7 @@ where an annotation started later; an annotation owns what nothing else covers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,6 +37,7 @@ HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
 _MOST_PAUSES = 1_000
 
 _USER = Attribution("python", "user")
+_DISPATCH = Attribution("dispatcher", "dispatch")
 _BINDING, _COMPILED = Attribution("python", "binding"), Attribution("python", "compiled_runtime")
 
 
@@ -68,6 +69,13 @@ class HostEvents:
     threads: Sequence[tuple[str, str]]
     names: Sequence[str]
     attributions: Sequence[Attribution]
+
+    def places(self, rows: Ints) -> Ints:
+        """The position here of each row of the event frame; -1 for a row that is no host event, and for -1."""
+        if not len(self.rows):
+            return np.full(len(rows), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return np.where(self.rows[at] == rows, at, -1)
 
     @property
     def unknown(self) -> int:
@@ -186,14 +194,14 @@ class Around:
 
     def nearest_of(self, events: Sequence[int], marked: Bools, *, outermost: bool = False) -> list[int]:
         """The same for some host events only, quick for a few of them."""
-        return [self._nearest_of(event, marked, outermost=outermost) for event in events]
+        around = ([each for each in self.outward(event) if marked[each]] for event in events)
+        return [found[-1 if outermost else 0] if found else -1 for found in around]
 
-    def _nearest_of(self, event: int, marked: Bools, *, outermost: bool) -> int:
-        found = -1
-        while event >= 0 and (outermost or found < 0):
-            found = event if marked[event] else found
+    def outward(self, event: int) -> Iterator[int]:
+        """A host event and all that are open around it, the innermost first; nothing for -1."""
+        while event >= 0:
+            yield event
             event = int(self._parent[event])
-        return found
 
     @cached_property
     def _parent(self) -> Ints:
@@ -223,6 +231,7 @@ class ThreadTimeline:
         covered_ns: Time covered by any of its events.
         working_ns: Self time of its operators and runtime calls.
         launches_below: bool per event: whether it is a runtime call or anything that it called is.
+        computes: bool per event: operators that launched nothing and may hold a CPU kernel: no views, no composites.
         hides_kernels: Whether compiled code computes where nothing tells its kernels from its Python.
         crossing_count: Events that end after the event they began in.
         extent: Start of the first and end of the last event that lasts.
@@ -245,6 +254,7 @@ class ThreadTimeline:
         code = passing(host.names, torch_names.COMPILED_CODE.match)[host.name[self.events]]
         code &= passing(host.attributions, _COMPILED.__eq__)[self.attribution]
         self.attribution[unresolved(nesting, code, runtime | host.python[self.events])] = host.unknown
+        self.computes = self._may_compute()
         self.segments = _owned(start_ns, dur_ns, annotation, window.bounds)
         self.self_ns = self.segments.self_ns(len(self.events))
         self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
@@ -276,6 +286,15 @@ class ThreadTimeline:
         numbers = [-1 if attribution is None else host.attributions.index(attribution) for attribution in decided]
         found = np.array(numbers or [-1], dtype=np.int64)[case]
         self.attribution[chosen[found >= 0]] = found[found >= 0]
+
+    def _may_compute(self) -> Bools:
+        host = self.host
+        without_kernel = passing(
+            host.names,
+            lambda name: name in torch_names.WITHOUT_KERNEL or name.startswith(torch_names.COLLECTIVE_PREFIXES),
+        )[host.name[self.events]]
+        dispatch = passing(host.attributions, _DISPATCH.__eq__)[self.attribution]
+        return host.operator[self.events] & dispatch & ~self.launches_below & ~without_kernel
 
 
 def unresolved(nesting: Nesting, code: Bools, shown: Bools) -> Bools:

@@ -35,9 +35,9 @@ from overhead_lens.taxonomy.host import Frame, HostCategory, parts_of
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
-from overhead_lens.traces.intervals import Piece, cut, distinct_values, merged
+from overhead_lens.traces.intervals import NOTHING, Piece, Union, cut, distinct_values, merged
 from overhead_lens.traces.timeline import sum_by
-from overhead_lens.traces.window import Window
+from overhead_lens.traces.window import Window, bounds_of
 
 BETWEEN = "(between events)"
 OUTSIDE = "(before the first and after the last event)"
@@ -74,6 +74,7 @@ class ThreadPieces:
         attribution: int64: number in ``attributions``.
         name: int64: number in ``names``.
         is_idle: bool: the thread had nothing to do, or nobody knows what.
+        floor_ns: What dispatching one operator takes; None for no estimate.
     """
 
     timeline: ThreadTimeline
@@ -85,38 +86,37 @@ class ThreadPieces:
     is_idle: Bools
     attributions: Sequence[Attribution]
     names: Sequence[str]
+    floor_ns: int | None
 
     def categories(self) -> Ints:
         """Category per piece, as a number in ``HOST_CATEGORIES``."""
         numbers = [HOST_CATEGORIES.index(attribution.category) for attribution in self.attributions]
         return np.array(numbers, dtype=np.int64)[self.attribution]
 
-
-@dataclass(frozen=True, slots=True)
-class BackwardPasses:
-    """When the busiest thread waited for the autograd threads; disjoint, ascending, int64 ns."""
-
-    start_ns: Ints
-    end_ns: Ints
+    def computing(self, owner: Ints) -> Ints:
+        """Which pieces, by their owners, belong to operators that are divided into dispatch and kernel."""
+        if self.floor_ns is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(np.append(self.timeline.computes, False)[owner])
 
 
-def backward_passes(busiest: ThreadTimeline, autograd: Sequence[ThreadTimeline]) -> BackwardPasses:
-    """The passes on ``autograd`` threads, one in each gap in which the busiest thread shows no work."""
-    none = np.zeros(0, dtype=np.int64)
+def backward_passes(timelines: Sequence[ThreadTimeline]) -> Union:
+    """When the busiest thread, the first, waited for the autograd threads: one pass in each gap in which it shows no work."""
+    autograd = [timeline for timeline in timelines[1:] if timeline.is_autograd]
     if not autograd:
-        return BackwardPasses(none, none)
+        return NOTHING
     starts = np.concatenate([timeline.host.start_ns[timeline.events] for timeline in autograd])
     ends = starts + np.concatenate([timeline.host.dur_ns[timeline.events] for timeline in autograd])
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], ends[order]
-    open_start, open_end = _unworked(busiest)
+    open_start, open_end = _unworked(timelines[0])
     first, last = np.searchsorted(starts, open_start, "left"), np.searchsorted(starts, open_end, "left")
     has = last > first
     first, last = first[has], last[has]
-    reached = (
-        np.maximum.reduceat(np.append(ends, 0), np.column_stack((first, last)).ravel())[::2] if len(first) else none
-    )
-    return BackwardPasses(starts[first], np.minimum(reached, open_end[has]))
+    if not len(first):
+        return NOTHING
+    reached = np.maximum.reduceat(np.append(ends, 0), np.column_stack((first, last)).ravel())[::2]
+    return Union(starts[first], np.minimum(reached, open_end[has]), order[first])
 
 
 def _unworked(timeline: ThreadTimeline) -> tuple[Ints, Ints]:
@@ -139,11 +139,12 @@ def _works(timeline: ThreadTimeline) -> Bools:
 
 
 def thread_pieces(
-    timeline: ThreadTimeline, passes: BackwardPasses, waits_from_ns: Ints, *, is_busiest: bool
+    timeline: ThreadTimeline, passes: Union, waits_from_ns: Ints, floor_ns: int | None, *, is_busiest: bool
 ) -> ThreadPieces:
     """The pieces of a thread.
 
     Args:
+        passes: ``backward_passes``.
         waits_from_ns: Per host event the time from which it waits for the device; its end for never (``launches.py``).
     """
     host, segments = timeline.host, timeline.segments
@@ -157,7 +158,7 @@ def thread_pieces(
         starts = merged(starts, edges[(edges > starts[0]) & (edges < end_ns)])
     segment = np.searchsorted(segments.start_ns, starts, "right") - 1
     owner = segments.owner[segment]
-    in_pass = np.searchsorted(passes.start_ns, starts, "right") > np.searchsorted(passes.end_ns, starts, "right")
+    in_pass = passes.holds(starts)
     gap = _gap_kinds(timeline, starts, in_pass, is_busiest=is_busiest)
     soft = ~_works(timeline)[segment]
     attribution, name = gap + len(host.attributions), gap + len(host.names)
@@ -179,6 +180,7 @@ def thread_pieces(
         ~owned & _HAS_NO_WORK[gap],
         attributions,
         [*host.names, *(name for _, name in _GAPS)],
+        floor_ns,
     )
 
 
@@ -203,33 +205,14 @@ def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
     return int(np.percentile(views, 50, method="lower")) if len(views) else None
 
 
-def computing(timeline: ThreadTimeline) -> Bools:
-    """Bool per event of the thread: operators that launched nothing and may hold a CPU kernel: no views, no composites."""
-    host = timeline.host
-    dispatch = passing(host.attributions, _DISPATCH.__eq__)
-    without_kernel = passing(
-        host.names,
-        lambda name: name in torch_names.WITHOUT_KERNEL or name.startswith(torch_names.COLLECTIVE_PREFIXES),
-    )
-    candidates: Bools = host.operator[timeline.events] & dispatch[timeline.attribution]
-    return candidates & ~timeline.launches_below & ~without_kernel[host.name[timeline.events]]
-
-
-def host_budgets(
-    pieces: ThreadPieces, windows: Sequence[Window], splittable: Bools, floor_ns: int | None
-) -> list[tuple[HostCategory, ...]]:
-    """Every host category over each of ``windows``, inside the trace's; they sum to it exactly.
-
-    Args:
-        floor_ns: What dispatching one operator takes; None for no estimate.
-    """
-    bounds = np.array([window.bounds for window in windows], dtype=np.int64).reshape(-1, 2)
-    parts = cut(bounds[:, 0], bounds[:, 1], pieces.start_ns, pieces.start_ns + pieces.dur_ns)
+def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[HostCategory, ...]]:
+    """Every host category over each of ``windows``, inside the trace's; they sum to it exactly."""
+    parts = cut(*bounds_of(windows), pieces.start_ns, pieces.start_ns + pieces.dur_ns)
     # Several of the thread's attributions may be alike.
     attributions = list(dict.fromkeys((*pieces.attributions, _DISPATCH, _KERNEL)))
     number = np.array([attributions.index(each) for each in pieces.attributions])
     dispatch, kernel = (attributions.index(each) for each in (_DISPATCH, _KERNEL))
-    moved = _kernel_estimate(pieces, parts, splittable, floor_ns)
+    moved = _kernel_estimate(pieces, parts)
     columns = (
         (parts.interval, moved.window, moved.window),
         (number[pieces.attribution[parts.piece]], np.full_like(moved.name, dispatch), np.full_like(moved.name, kernel)),
@@ -244,7 +227,7 @@ def host_budgets(
         if ns:
             spent[window].append((attribution, pieces.names[name], ns))
     return [
-        _categories(attributions, each, window.wall_ns, estimated=floor_ns is not None)
+        _categories(attributions, each, window.wall_ns, estimated=pieces.floor_ns is not None)
         for each, window in zip(spent, windows, strict=True)
     ]
 
@@ -273,15 +256,15 @@ class _Moved(NamedTuple):
     ns: Ints
 
 
-def _kernel_estimate(pieces: ThreadPieces, parts: Piece, splittable: Bools, floor_ns: int | None) -> _Moved:
+def _kernel_estimate(pieces: ThreadPieces, parts: Piece) -> _Moved:
     """Time beyond ``floor_ns`` of each event in each window."""
-    owner = pieces.owner[parts.piece]
-    chosen = np.flatnonzero(np.append(splittable, False)[owner])
-    if floor_ns is None or not len(chosen):
+    owner, count = pieces.owner[parts.piece], len(pieces.timeline.events)
+    chosen = pieces.computing(owner)
+    if not len(chosen):
         return _Moved(owner[:0], owner[:0], owner[:0])
-    codes, keys = pd.factorize(parts.interval[chosen] * len(splittable) + owner[chosen])
-    beyond_ns = sum_by(codes, parts.dur_ns[chosen], len(keys)) - floor_ns
-    window, event = np.divmod(keys[beyond_ns > 0], len(splittable))
+    codes, keys = pd.factorize(parts.interval[chosen] * count + owner[chosen])
+    beyond_ns = sum_by(codes, parts.dur_ns[chosen], len(keys)) - (pieces.floor_ns or 0)
+    window, event = np.divmod(keys[beyond_ns > 0], count)
     return _Moved(window, pieces.timeline.host.name[pieces.timeline.events[event]], beyond_ns[beyond_ns > 0])
 
 

@@ -12,9 +12,8 @@ from overhead_lens.stats.values import Bools, Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.host import OPERATORS, RUNTIME, HostEvents, threads_of
+from overhead_lens.traces.host import RUNTIME, HostEvents
 from overhead_lens.traces.intervals import distinct_values
-from overhead_lens.traces.timeline import Nesting
 
 _RANKS = {"median_ns": 0.5, "p99_ns": 0.99, "max_ns": 1.0}
 
@@ -117,22 +116,9 @@ def _ranked(ordered: Ints, counts: Ints, share: float) -> Ints:
     return ordered[np.where(counts > 0, np.cumsum(counts) - counts + rank, len(ordered) - 1)]
 
 
-def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
-    """Row of the innermost operator around the launch of each device event, on the launch's thread; -1 for none."""
-    operator = np.full(len(linked.rows), -1, dtype=np.int64)
-    is_operator = where(events["cat"], OPERATORS.__contains__)
-    calls, number = np.unique(linked.launch[linked.launch >= 0], return_inverse=True)
-    thread, _ = threads_of(events, np.arange(len(events)))
-    above = np.full(len(calls), -1, dtype=np.int64)
-    for code in distinct_values(thread[calls]):
-        mine = np.flatnonzero(thread[calls] == code)
-        operators = np.flatnonzero(is_operator & (thread == code))
-        rows = np.concatenate((operators, calls[mine]))
-        nesting = Nesting(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows])
-        near = nesting.nearest(np.arange(len(rows)) < len(operators))[len(operators) :]
-        above[mine] = taken(rows, near)
-    operator[linked.launch >= 0] = above[number]
-    return operator
+def launching_operators(host: HostEvents, launch: Ints) -> Ints:
+    """Row of the innermost operator around each launching call by its row, -1 for none."""
+    return taken(host.rows, taken(host.around.nearest(host.operator), host.places(launch)))
 
 
 def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
@@ -155,6 +141,6 @@ def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
     others = others[~np.isin(others, holding)]
     usual_ns = int(np.percentile(dur_ns[others], 50, method="lower")) if len(others) else 0
     ends_ns = host.start_ns + host.dur_ns
-    at = np.searchsorted(host.rows, holding)
+    at = host.places(holding)
     ends_ns[at] = np.minimum(start_ns[holding] + usual_ns, ends_ns[at])
     return ends_ns

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.traces.device import BUSY, DeviceTimeline
 from overhead_lens.traces.host_budget import ThreadPieces, beyond_floor_ns
@@ -23,23 +23,16 @@ IDLE = "idle: "
 _DISPATCHER, _KERNEL = HOST_CATEGORIES.index("dispatcher"), HOST_CATEGORIES.index("kernel")
 
 
-def over_time(
-    window: Window,
-    thread: ThreadPieces | None,
-    computing: Bools,
-    floor_ns: int | None,
-    devices: Sequence[DeviceTimeline],
-) -> OverTime:
+def over_time(window: Window, thread: ThreadPieces | None, devices: Sequence[DeviceTimeline]) -> OverTime:
     """The window in at most ``MOST_BUCKETS`` buckets.
 
     Args:
         thread: The busiest; None where no host event was recorded.
-        floor_ns: What dispatching one operator takes; None for no estimate.
     """
     count = max(1, min(MOST_BUCKETS, window.wall_ns))
     # Python integers: a multiple of a long window may exceed int64.
     edges = np.array([window.start_ns + window.wall_ns * at // count for at in range(count + 1)], dtype=np.int64)
-    lanes = [] if thread is None else [_lane("", HOST_CATEGORIES, _host(thread, computing, floor_ns, edges))]
+    lanes = [] if thread is None else [_lane("", HOST_CATEGORIES, _host(thread, edges))]
     return OverTime(tuple(edges.tolist()), (*lanes, *(_device(device, edges) for device in devices)))
 
 
@@ -62,25 +55,17 @@ def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: I
     return between
 
 
-def _host(thread: ThreadPieces, computing: Bools, floor_ns: int | None, edges: Ints) -> Ints:
+def _host(thread: ThreadPieces, edges: Ints) -> Ints:
     rows = binned(thread.start_ns, thread.dur_ns, thread.categories(), len(HOST_CATEGORIES), edges)
     # An operator dispatches first, then it computes.
-    kernel_ns = _kernel_ns(thread, computing, floor_ns)
-    at = np.flatnonzero(kernel_ns)
+    at = thread.computing(thread.owner)
+    kernel_ns = beyond_floor_ns(thread.owner[at], thread.dur_ns[at], thread.floor_ns or 0)
+    at, kernel_ns = at[kernel_ns > 0], kernel_ns[kernel_ns > 0]
     ends_ns = thread.start_ns[at] + thread.dur_ns[at]
-    kernel = binned(ends_ns - kernel_ns[at], kernel_ns[at], np.zeros_like(at), 1, edges)[0]
+    kernel = binned(ends_ns - kernel_ns, kernel_ns, np.zeros_like(at), 1, edges)[0]
     rows[_DISPATCHER] -= kernel
     rows[_KERNEL] += kernel
     return rows
-
-
-def _kernel_ns(thread: ThreadPieces, computing: Bools, floor_ns: int | None) -> Ints:
-    """int64 ns per piece: the estimate of its kernel time."""
-    kernel_ns = np.zeros(len(thread.dur_ns), dtype=np.int64)
-    if floor_ns is not None:
-        chosen = np.flatnonzero(np.append(computing, False)[thread.owner])
-        kernel_ns[chosen] = beyond_floor_ns(thread.owner[chosen], thread.dur_ns[chosen], floor_ns)
-    return kernel_ns
 
 
 def _device(device: DeviceTimeline, edges: Ints) -> Lane:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from overhead_lens.errors import require
+from overhead_lens.stats.values import Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +25,18 @@ class Window:
     def bounds(self) -> tuple[int, int]:
         """Start and end."""
         return self.start_ns, self.start_ns + self.wall_ns
+
+
+def bounds_of(windows: Sequence[Window]) -> tuple[Ints, Ints]:
+    """Starts and ends."""
+    starts, ends = np.array([window.bounds for window in windows], dtype=np.int64).reshape(-1, 2).T
+    return starts, ends
+
+
+def window_at(windows: Sequence[Window], times_ns: Ints) -> Ints:
+    """Which of the windows, in order of start, the last to begin before each time is; -1 where it is over."""
+    if not windows:
+        return np.full(len(times_ns), -1, dtype=np.int64)
+    starts, ends = bounds_of(windows)
+    at = np.searchsorted(starts, times_ns, "right") - 1
+    return np.where(times_ns < ends[at], at, -1)

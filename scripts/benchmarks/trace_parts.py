@@ -63,7 +63,7 @@ timed("budgets of threads", lambda: [analyzer._thread_budget(*pair) for pair in 
 devices = timed("devices, blame", lambda: [analyzer._device_budgets(device, [device.span])[0] for device in analyzer.devices])
 steps = timed("steps", analyzer._steps)
 timed("modules", lambda: analyzer.modules)
-timed("memory", lambda: [life.analysis(analyzer._step_windows) for life in analyzer.memory])
+timed("memory", lambda: [life.analysis(analyzer.step_windows) for life in analyzer.memory])
 timed("sequences", lambda: analyzer.repeated)
 timed("launch figures", lambda: launch_figures(trace.events, analyzer.devices, devices, steps))
 timed("counters", lambda: analyzer.counted)

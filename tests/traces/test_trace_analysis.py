@@ -16,7 +16,7 @@ from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
 from overhead_lens.traces.intervals import both, cut, merged, union
-from overhead_lens.traces.launches import launching_operators, link
+from overhead_lens.traces.launches import launching_operators
 from tests.drawn.timelines import (
     AUTOGRAD,
     CLASSIFIER,
@@ -344,7 +344,7 @@ def test_of_two_calls_with_one_correlation_the_first_is_the_launch() -> None:
 
 
 def test_the_operator_around_a_launch() -> None:
-    events = trace_of(
+    trace = trace_of(
         [
             drawn("[----------------)", "aten::linear"),
             drawn("  [-----------)", "aten::addmm"),
@@ -354,8 +354,9 @@ def test_the_operator_around_a_launch() -> None:
             drawn("  [------)", "aten::mm", thread=WORKER),
             *(kernel("                        [)", number) for number in (1, 2, 3, 4)),
         ]
-    ).events
-    found = launching_operators(events, link(events))
+    )
+    analyzer, events = Analyzer(trace, CLASSIFIER), trace.events
+    found = launching_operators(analyzer.host, analyzer.linked.launch)
     assert [events["name"][row] if row >= 0 else None for row in found] == ["aten::addmm", "aten::addmm", None, None]
 
 

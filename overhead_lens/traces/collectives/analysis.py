@@ -14,10 +14,10 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.traces.collectives.described import GROUP_KEYS, descriptions
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost, bandwidths
 from overhead_lens.traces.device import COMMUNICATION, device_kinds
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.intervals import Union
 from overhead_lens.traces.launches import Linked
-
-Bounds = tuple[int, int]
+from overhead_lens.traces.window import Window, window_at
 
 _MOST = 100
 NOT_CALLED = -(2**62)
@@ -25,13 +25,17 @@ NOT_CALLED = -(2**62)
 
 
 def described_collectives(
-    trace: Trace, linked: Linked, compute: Mapping[int, Union], steps: Sequence[tuple[int, Bounds]]
+    trace: Trace,
+    host: HostEvents,
+    linked: Linked,
+    compute: Mapping[int, Union],
+    steps: Sequence[tuple[int, Window]],
 ) -> tuple[Collective, ...]:
     """Communication kernels in order of start, numbered within their name and process group.
 
     Args:
         compute: Union of the compute of each device.
-        steps: Number, start and end of each step, in order.
+        steps: Number and window of each step, in order.
     """
     events = trace.events
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
@@ -43,12 +47,14 @@ def described_collectives(
     hidden_ns = _hidden(start_ns[rows], dur_ns[rows], device, compute)
     called_ns = np.where(launch >= 0, start_ns[launch], NOT_CALLED)
     columns = (start_ns[rows].tolist(), dur_ns[rows].tolist(), device.tolist(), hidden_ns.tolist())
-    described = descriptions(trace, rows, launch, arguments)
+    described = descriptions(trace, host, rows, launch, arguments)
+    inside = window_at([window for _, window in steps], called_ns).tolist()
     seen: dict[tuple[str, str], int] = {}
     made = []
-    for name, own, told, step, (start, dur, number, hidden) in zip(
-        names, arguments, described, _steps(called_ns, steps), zip(*columns, strict=True), strict=True
+    for name, own, told, at, (start, dur, number, hidden) in zip(
+        names, arguments, described, inside, zip(*columns, strict=True), strict=True
     ):
+        step = steps[at][0] if at >= 0 else None
         group = " ".join(str(own[key]) for key in GROUP_KEYS if own.get(key))
         called = str(own.get("Collective name") or name)
         index = seen[called, group] = seen.get((called, group), -1) + 1
@@ -75,16 +81,6 @@ def _hidden(start_ns: Ints, dur_ns: Ints, device: Ints, compute: Mapping[int, Un
         ends = start_ns[mine] + dur_ns[mine]
         hidden[mine] = busy.before(ends) - busy.before(start_ns[mine])
     return hidden
-
-
-def _steps(called_ns: Ints, steps: Sequence[tuple[int, Bounds]]) -> list[int | None]:
-    if not steps:
-        return [None] * len(called_ns)
-    starts = np.array([bounds[0] for _, bounds in steps], dtype=np.int64)
-    ends = np.array([bounds[1] for _, bounds in steps], dtype=np.int64)
-    at = np.searchsorted(starts, called_ns, "right") - 1
-    inside = (at >= 0) & (called_ns < ends[at])
-    return [steps[place][0] if within else None for place, within in zip(at.tolist(), inside.tolist(), strict=True)]
 
 
 def collective_costs(many: Sequence[Collective]) -> tuple[CollectiveCost, ...]:

@@ -20,17 +20,13 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from overhead_lens.readers.kineto.event import dicts
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.collectives.definitions import element_bytes, kind_of, size_in_elements
-from overhead_lens.traces.columns import where
-from overhead_lens.traces.host import HOST_EVENTS, threads_of
-from overhead_lens.traces.intervals import distinct_values
-from overhead_lens.traces.timeline import Nesting
+from overhead_lens.traces.columns import passing
+from overhead_lens.traces.host import HostEvents
 
 GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
 _BASE = {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_", "c10d::alltoall_base_"}
@@ -58,7 +54,9 @@ class _Message(NamedTuple):
     is_uneven: bool = False
 
 
-def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Mapping[str, Any]]) -> list[Description]:
+def descriptions(
+    trace: Trace, host: HostEvents, rows: Ints, launch: Ints, arguments: Sequence[Mapping[str, Any]]
+) -> list[Description]:
     """Descriptions of communication kernels.
 
     Args:
@@ -68,7 +66,7 @@ def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Map
     """
     sizes = group_sizes(trace)
     asking = [at for at, own in enumerate(arguments) if not own.get("Collective name") and launch[at] >= 0]
-    calls = dict(zip(asking, _calls(trace, launch[asking]), strict=True)) if asking else {}
+    calls = dict(zip(asking, _calls(host, launch[asking]), strict=True)) if asking else {}
     shared = Counter(chain[0] for chain in calls.values() if chain)
     wanted = sorted({row for chain in calls.values() for row in chain})
     named = trace.events["name"].cat
@@ -94,32 +92,17 @@ def group_sizes(trace: Trace) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size}
 
 
-def _calls(trace: Trace, launch: Ints) -> list[list[int]]:
+def _calls(host: HostEvents, launch: Ints) -> list[list[int]]:
     """Rows of the calls of communication around each launch, the innermost first."""
-    events = trace.events
-    is_call = where(events["name"], _is_call) & where(events["cat"], HOST_EVENTS.__contains__)
-    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    calls, distinct = np.flatnonzero(is_call), distinct_values(launch)
-    thread, _ = threads_of(events, np.concatenate((calls, distinct)))
-    chains: dict[int, list[int]] = {}
-    for code in distinct_values(thread[len(calls) :]):
-        mine = np.concatenate((calls, distinct))[thread == code]
-        parent = Nesting(start_ns[mine], dur_ns[mine]).parent
-        for at in np.flatnonzero(np.isin(mine, distinct)).tolist():
-            chains[int(mine[at])] = _chain(parent, mine, at, is_call)
-    return [chains[row] for row in launch.tolist()]
+    is_call = passing(host.names, _is_call)[host.name]
+    return [
+        [int(host.rows[event]) for event in host.around.outward(at) if is_call[event]]
+        for at in host.places(launch).tolist()
+    ]
 
 
 def _is_call(name: str) -> bool:
     return name == torch_names.COLLECTIVE_ARGUMENTS or name.startswith(torch_names.COLLECTIVE_PREFIXES)
-
-
-def _chain(parent: Ints, rows: Ints, at: int, is_call: Bools) -> list[int]:
-    chain = []
-    while (at := int(parent[at])) >= 0:
-        if is_call[rows[at]]:
-            chain.append(int(rows[at]))
-    return chain
 
 
 def _own(arguments: Mapping[str, Any]) -> _Message | None:

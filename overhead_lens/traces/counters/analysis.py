@@ -10,6 +10,7 @@ from overhead_lens.traces.counters.products import product_rates
 from overhead_lens.traces.counters.ranges import ranges
 from overhead_lens.traces.counters.tracks import DeviceKernels, Track, summaries, tracks
 from overhead_lens.traces.counters.work import DeviceWork, copy_rates, graph_work, occupancies
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import Linked
 
@@ -31,13 +32,13 @@ class Counted:
     tracks: tuple[Track, ...]
 
 
-def counted(trace: Trace, linked: Linked, end_ns: int) -> Counted:
+def counted(trace: Trace, host: HostEvents, linked: Linked, end_ns: int) -> Counted:
     """Analyze the counters of a trace."""
     work = DeviceWork(trace, linked.rows)
     found = tracks(trace.counters, distinct_values(work.device).tolist(), end_ns) if len(trace.counters) else []
-    ranged, joined_by = ranges(trace, linked)
+    ranged, joined_by = ranges(trace, host, linked)
     devices, occupancy = occupancies(work, trace)
-    products, left_out = product_rates(trace, linked)
+    products, left_out = product_rates(trace, host, linked)
     notes = [left_out] if left_out else []
     notes += [NO_TIMES] if ranged else []
     notes += [UNJOINED] if ranged and not joined_by else []

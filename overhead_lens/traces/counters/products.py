@@ -14,6 +14,7 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.model import ProductRate
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.launches import Linked, launching_operators
 from overhead_lens.traces.timeline import sum_by
 
@@ -40,7 +41,7 @@ class _Shape(NamedTuple):
         return " x ".join(map(str, sizes))
 
 
-def product_rates(trace: Trace, linked: Linked) -> tuple[tuple[ProductRate, ...], str]:
+def product_rates(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[ProductRate, ...], str]:
     """Matrix products by operator, shape and type, the longest first; and why there are none, if there is a reason to say."""
     is_product = where(trace.events["name"], torch_names.PRODUCTS.__contains__)
     candidates = np.flatnonzero(is_product)
@@ -51,7 +52,7 @@ def product_rates(trace: Trace, linked: Linked) -> tuple[tuple[ProductRate, ...]
             f"rates of matrix products are left out: there are {len(candidates):,} of them, "
             f"and shapes are read of {MOST_PRODUCTS:,} at most"
         )
-    device_ns = _device_ns(trace, linked, candidates)
+    device_ns = _device_ns(trace, host, linked, candidates)
     rows = candidates[device_ns > 0]
     taken: defaultdict[tuple[str, _Shape, str], list[int]] = defaultdict(list)
     name = trace.events["name"].cat
@@ -67,9 +68,9 @@ def product_rates(trace: Trace, linked: Linked) -> tuple[tuple[ProductRate, ...]
     return tuple(sorted(made, key=lambda one: -one.device_ns)[:_MOST]), ""
 
 
-def _device_ns(trace: Trace, linked: Linked, candidates: Ints) -> Ints:
+def _device_ns(trace: Trace, host: HostEvents, linked: Linked, candidates: Ints) -> Ints:
     """Device time of what each of the operators launched, inside of no further operator."""
-    operator = launching_operators(trace.events, linked)
+    operator = launching_operators(host, linked.launch)
     known = operator >= 0
     spent = sum_by(operator[known], trace.events["dur_ns"].to_numpy()[linked.rows[known]], len(trace.events))
     return spent[candidates]

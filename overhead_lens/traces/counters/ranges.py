@@ -22,6 +22,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.metrics import adds_up, flop
 from overhead_lens.traces.counters.model import RangedKernel
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.launches import Linked, launching_operators, runtime_rows
 
 MISSING = "__missing__"
@@ -36,14 +37,14 @@ def range_rows(events: pd.DataFrame) -> Ints:
     return np.flatnonzero(where(events["cat"], torch_names.PROFILER_RANGE.__eq__))
 
 
-def ranges(trace: Trace, linked: Linked) -> tuple[tuple[RangedKernel, ...], str]:
+def ranges(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[RangedKernel, ...], str]:
     """Metrics by kernel, and how ranges were joined: ``correlation``, ``order`` or empty."""
     rows = range_rows(trace.events)
     if not len(rows):
         return (), ""
     arguments = trace.arguments(rows.tolist())
     kernel, launch, joined_by = _joined(trace.events, rows, arguments, linked)
-    operator = launching_operators(trace.events, Linked(rows, launch, np.zeros(len(rows), dtype=bool)))
+    operator = launching_operators(host, launch)
     name = trace.events["name"].cat
     texts = [name.categories[code] for code in name.codes.to_numpy()[rows].tolist()]
     above = name.codes.to_numpy()[operator].tolist()

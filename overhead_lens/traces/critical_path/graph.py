@@ -35,15 +35,15 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.traces.critical_path.lanes import Chain, Codes, Threads, chain, nearest, passes_of
+from overhead_lens.traces.critical_path.lanes import Chain, Codes, Threads, chain, nearest
 from overhead_lens.traces.critical_path.model import GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
 from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.host_budget import BackwardPasses
+from overhead_lens.traces.host_budget import backward_passes
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.timeline import ordered
@@ -141,7 +141,7 @@ class _Builder:
         self._host_waits = self._waits.host_waits()
         self._start_ns, self._dur_ns = trace.events["start_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
         self._launch_ns = self._launch_points()
-        self._passes = passes_of(threads) if threads else BackwardPasses(*(np.zeros(0, dtype=np.int64),) * 2)
+        self._passes = backward_passes([pieces.timeline for pieces in threads.values()])
         self._around = nearest(host)
         self._chains = self._made_chains()
         lengths = [len(one.time_ns) for one in self._chains]
@@ -210,8 +210,7 @@ class _Builder:
 
     def _thread_of(self, rows: Ints) -> Ints:
         """Number of the thread of host events by their rows."""
-        host = self._host
-        return host.thread[np.searchsorted(host.rows, rows)] if len(host.rows) else rows[:0]
+        return taken(self._host.thread, self._host.places(rows))
 
     def _nodes_at(self, rows: Ints, time_ns: Ints) -> Ints:
         """Nodes at given times on the threads of host events; each is a cut of its thread."""
@@ -258,13 +257,8 @@ class _Builder:
 
     def _caller(self, chosen: Ints) -> tuple[Ints, Ints]:
         """Innermost operator and module around the launches of device events."""
-        launch = self.work.launch[chosen]
-        none = np.full(len(chosen), -1, dtype=np.int64)
-        if not len(self._host.rows):
-            return none, none
-        event = np.searchsorted(self._host.rows, np.maximum(launch, 0))
-        event = np.minimum(event, len(self._host.rows) - 1)
-        operator, module = (np.where(launch >= 0, codes[event], -1) for codes in self._around)
+        event = self._host.places(self.work.launch[chosen])
+        operator, module = (taken(codes, event) for codes in self._around)
         return operator, module
 
     def _stream(self, starts: Ints, ends: Ints) -> _Edges:

@@ -17,8 +17,8 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.host_budget import BACKWARD, ENGINE, BackwardPasses, ThreadPieces, backward_passes
-from overhead_lens.traces.intervals import merged
+from overhead_lens.traces.host_budget import BACKWARD, ENGINE, ThreadPieces
+from overhead_lens.traces.intervals import Union, merged
 
 _WAIT = HOST_CATEGORIES.index("wait")
 
@@ -46,18 +46,12 @@ class Chain:
         return np.searchsorted(self.time_ns, time_ns, "left")
 
 
-def passes_of(threads: Threads) -> BackwardPasses:
-    """When the busiest thread waited for the autograd threads."""
-    lines = [pieces.timeline for pieces in threads.values()]
-    return backward_passes(lines[0], [line for line in lines[1:] if line.is_autograd])
-
-
 def chain(
     pieces: ThreadPieces,
     around: tuple[Ints, Ints],
     cuts_ns: Ints,
     blocked: tuple[Ints, Ints],
-    passes: BackwardPasses,
+    passes: Union,
     *,
     is_busiest: bool,
 ) -> Chain:
@@ -88,7 +82,7 @@ def chain(
     return Chain(time_ns, weight_ns, label)
 
 
-def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busiest: bool) -> Bools:
+def _waits(pieces: ThreadPieces, kind: Ints, passes: Union, *, is_busiest: bool) -> Bools:
     """Pieces in which the thread waits for another thread, or for something unknown."""
     gap = passing(pieces.names, (BACKWARD, ENGINE).__contains__)[pieces.name]
     if is_busiest:

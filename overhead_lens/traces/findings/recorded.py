@@ -184,8 +184,7 @@ class Recorded:
 
     def place_of_row(self, row: int) -> tuple[str, str]:
         """The same for a row of the event frame, -1 for none."""
-        at = int(np.searchsorted(self.host.rows, row))
-        return self.place(at if at < len(self.host.rows) and self.host.rows[at] == row else -1)
+        return self.place(int(self.host.places(np.array([row]))[0]))
 
     def _line_around(self, event: int) -> str:
         host = self.host

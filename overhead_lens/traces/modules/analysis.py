@@ -38,24 +38,22 @@ _FORWARD_DEVICE, _BACKWARD_DEVICE, _COMMUNICATION, _EVENTS = range(2 * (_COUNT +
 def module_budgets(
     scopes: Scopes,
     host: HostEvents,
-    threads: Sequence[tuple[ThreadPieces, Bools]],
-    floor_ns: int | None,
+    threads: Sequence[ThreadPieces],
     events: pd.DataFrame,
     linked: Linked,
 ) -> ModuleBudgets:
     """Divide threads and device work among the modules of a trace.
 
     Args:
-        threads: The busiest first, each with bool per event: ``computing``.
-        floor_ns: What dispatching one operator takes; None for no estimate.
+        threads: The busiest first.
     """
     count = len(scopes.parents)
     # A row for each place and a last one for what is outside: categories and backward of the busiest thread, the same of the
     # others, device forward, device backward, of these two communication, device events.
     own = np.zeros((count + 1, _COLUMNS), dtype=np.int64)
-    for number, (pieces, splittable) in enumerate(threads):
+    for number, pieces in enumerate(threads):
         column = (_BUSIEST if number == 0 else _OTHERS) * (_COUNT + 1)
-        own[:, column : column + _COUNT + 1] += _thread_sums(scopes, pieces, splittable, floor_ns, count)
+        own[:, column : column + _COUNT + 1] += _thread_sums(scopes, pieces, count)
     unlinked = linked.launch < 0
     dur_ns = events["dur_ns"].to_numpy()[linked.rows]
     communicates = device_kinds(events)[linked.rows] == COMMUNICATION
@@ -79,7 +77,7 @@ def module_budgets(
     )
 
 
-def _thread_sums(scopes: Scopes, pieces: ThreadPieces, splittable: Bools, floor_ns: int | None, count: int) -> Ints:
+def _thread_sums(scopes: Scopes, pieces: ThreadPieces, count: int) -> Ints:
     """Time per place and category, and of it the backward pass: int64, shape ``(count + 1, categories + 1)``."""
     sums = np.zeros((count + 1, _COUNT + 1), dtype=np.int64)
     if not len(pieces.start_ns):
@@ -89,7 +87,7 @@ def _thread_sums(scopes: Scopes, pieces: ThreadPieces, splittable: Bools, floor_
     place, backward = _belongs(scopes, scope, count)
     group = (2 * place + backward) * _COUNT + pieces.categories()[piece]
     by_phase = sum_by(group, dur_ns, 2 * (count + 1) * _COUNT).reshape(count + 1, 2, _COUNT)
-    moved_ns = _kernel_ns(pieces.owner[piece], dur_ns, place, splittable, floor_ns, count)
+    moved_ns = _kernel_ns(pieces, pieces.owner[piece], dur_ns, place, count)
     sums[:, :_COUNT] = by_phase.sum(axis=1)
     sums[:, _DISPATCHER] -= moved_ns
     sums[:, _KERNEL] += moved_ns
@@ -118,23 +116,21 @@ def _belongs(scopes: Scopes, scope: Ints, count: int) -> tuple[Ints, Bools]:
     return place[scope], np.append(scopes.backward, False)[scope]
 
 
-def _kernel_ns(owner: Ints, dur_ns: Ints, place: Ints, splittable: Bools, floor_ns: int | None, count: int) -> Ints:
+def _kernel_ns(pieces: ThreadPieces, owner: Ints, dur_ns: Ints, place: Ints, count: int) -> Ints:
     """What is kernel by estimate, per place: what an event takes beyond its first ``floor_ns``.
 
     Args:
         owner, dur_ns, place: Of consecutive pieces.
     """
-    at = np.flatnonzero(np.append(splittable, False)[owner])
-    if floor_ns is None or not len(at):
-        return np.zeros(count + 1, dtype=np.int64)
+    at, floor_ns, event_count = pieces.computing(owner), pieces.floor_ns or 0, len(pieces.timeline.events)
     owner, dur_ns, place = owner[at], dur_ns[at], place[at]
-    last = np.empty(len(splittable), dtype=np.int64)
+    last = np.empty(event_count, dtype=np.int64)
     last[owner] = place
     apart = np.flatnonzero(last[owner] != place)
     if len(apart):
         # Rarely, pieces of one event are in different places.
         return sum_by(place, beyond_floor_ns(owner, dur_ns, floor_ns), count + 1)
-    beyond_ns = np.maximum(sum_by(owner, dur_ns, len(splittable)) - floor_ns, 0)
+    beyond_ns = np.maximum(sum_by(owner, dur_ns, event_count) - floor_ns, 0)
     events = np.flatnonzero(beyond_ns)
     return sum_by(last[events], beyond_ns[events], count + 1)
 
@@ -142,7 +138,7 @@ def _kernel_ns(owner: Ints, dur_ns: Ints, place: Ints, splittable: Bools, floor_
 def _add_device(own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints, communicates: Bools) -> None:
     """Add device events with the rows of their launches."""
     count = len(own) - 1
-    event = np.searchsorted(host.rows, launch)
+    event = host.places(launch)
     place, backward = _belongs(scopes, scopes.around(host.thread[event], host.start_ns[event]), count)
     for column, chosen in ((_FORWARD_DEVICE, ~backward), (_BACKWARD_DEVICE, backward), (_COMMUNICATION, communicates)):
         own[:, column] += sum_by(place[chosen], dur_ns[chosen], count + 1)

@@ -94,9 +94,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
     launch, starts = linked.launch[order], starts[order]
     ends = starts + durations[order]
     lane, first = _lanes(device[order], stream[order])
-    position = np.full(len(events), -1, dtype=np.int64)
-    position[host.rows] = np.arange(len(host.rows))
-    asked = taken(position, launch)
+    asked = host.places(launch)
     known = asked >= 0
     # A call that launched several events (a graph) counts once.
     pays = known & ~pd.Series(launch).duplicated().to_numpy()

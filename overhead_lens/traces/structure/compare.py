@@ -15,17 +15,16 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints, taken
-from overhead_lens.traces.analyzer import Analyzer, step_windows
+from overhead_lens.stats.values import Ints, taken
+from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS
 from overhead_lens.traces.intervals import cut
-from overhead_lens.traces.launches import launching_operators, link, runtime_rows
+from overhead_lens.traces.launches import launching_operators, runtime_rows
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, Side, StructureChange, StructureDelta, Swap
 from overhead_lens.traces.structure.names import matched, stable_name
 from overhead_lens.traces.timeline import sum_by, sweep
-from overhead_lens.traces.window import Window
+from overhead_lens.traces.window import Window, bounds_of, window_at
 from overhead_lens.units import round_to_sum
 
 IDLE = "(idle)"
@@ -50,10 +49,10 @@ class _Counted:
 def compare_structure(base: Analyzer, new: Analyzer) -> StructureDelta:
     """Compare two traces."""
     sides = (base, new)
-    steps = [[window for _, window in step_windows(side.trace.events)] for side in sides]
+    steps = [[window for _, window in side.step_windows] for side in sides]
     per_step = all(steps)
     windows = steps if per_step else [[side.window] for side in sides]
-    old, recent = (_counted(side.trace, at, per_step=per_step) for side, at in zip(sides, windows, strict=True))
+    old, recent = (_counted(side, at, per_step=per_step) for side, at in zip(sides, windows, strict=True))
     units = (max(1, old.side.steps), max(1, recent.side.steps))
     keys = dict.fromkeys((*old.totals, *recent.totals))
     changes = [_change(*key, old.totals.get(key, (0, 0)), recent.totals.get(key, (0, 0)), units) for key in keys]
@@ -95,8 +94,7 @@ def _within(
     windows: Sequence[Window], start_ns: Ints, dur_ns: Ints, name: Ints, names: Sequence[str]
 ) -> dict[str, int]:
     """Time of consecutive pieces inside the windows, by name."""
-    bounds = np.array([window.bounds for window in windows], dtype=np.int64)
-    parts = cut(bounds[:, 0], bounds[:, 1], start_ns, start_ns + dur_ns)
+    parts = cut(*bounds_of(windows), start_ns, start_ns + dur_ns)
     sums = sum_by(name[parts.piece], parts.dur_ns, len(names))
     return {names[at]: int(sums[at]) for at in np.flatnonzero(sums).tolist()}
 
@@ -114,10 +112,10 @@ def _divided(where: str, owned: tuple[_Owned, _Owned], sides: tuple[Side, Side])
     return Divided(where, tuple(sorted(rows, key=lambda row: (-abs(row.delta_ns), row.name))))
 
 
-def _counted(trace: Trace, windows: Sequence[Window], *, per_step: bool) -> _Counted:
-    events = trace.events
-    inside = _in_steps(events["start_ns"].to_numpy(), windows) if per_step else np.ones(len(events), dtype=bool)
-    linked = link(events)
+def _counted(analyzer: Analyzer, windows: Sequence[Window], *, per_step: bool) -> _Counted:
+    events, linked = analyzer.trace.events, analyzer.linked
+    starts_ns = events["start_ns"].to_numpy()
+    inside = window_at(windows, starts_ns) >= 0 if per_step else np.ones(len(events), dtype=bool)
     rows = {
         "operator": np.flatnonzero(where(events["cat"], OPERATORS.__contains__) & inside),
         "kernel": linked.rows[inside[linked.rows]],
@@ -125,18 +123,10 @@ def _counted(trace: Trace, windows: Sequence[Window], *, per_step: bool) -> _Cou
     }
     totals = {(kind, name): sums for kind, at in rows.items() for name, sums in _by_name(events, at).items()}
     wall_ns = sum(window.wall_ns for window in windows)
-    side = Side(trace.path, len(windows) if per_step else 0, wall_ns, sum(len(at) for at in rows.values()))
+    side = Side(analyzer.trace.path, len(windows) if per_step else 0, wall_ns, sum(len(at) for at in rows.values()))
     chosen = np.flatnonzero(inside[linked.rows])
-    return _Counted(
-        side, totals, _by_operator(events, linked.rows[chosen], launching_operators(events, linked)[chosen])
-    )
-
-
-def _in_steps(start_ns: Ints, windows: Sequence[Window]) -> Bools:
-    begins, ends = np.array([window.bounds for window in windows], dtype=np.int64).T
-    at = np.searchsorted(begins, start_ns, "right") - 1
-    inside: Bools = (at >= 0) & (start_ns < ends[np.maximum(at, 0)])
-    return inside
+    operator = launching_operators(analyzer.host, linked.launch[chosen])
+    return _Counted(side, totals, _by_operator(events, linked.rows[chosen], operator))
 
 
 def _by_name(events: pd.DataFrame, rows: Ints) -> dict[str, tuple[int, int]]:

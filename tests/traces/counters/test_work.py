@@ -177,7 +177,8 @@ def test_rates_of_matrix_products_come_from_their_shapes_and_their_kernels() -> 
 def test_too_many_products_are_left_out_and_that_is_said(monkeypatch: Any) -> None:
     monkeypatch.setattr("overhead_lens.traces.counters.products.MOST_PRODUCTS", 0)
     trace = trace_of([timed(0, 20, "aten::mm"), launched(5, 1), work(100, 10, "gemm", correlation=1)])
-    rates, why = product_rates(trace, Analyzer(trace, CLASSIFIER)._linked)
+    analyzer = Analyzer(trace, CLASSIFIER)
+    rates, why = product_rates(trace, analyzer.host, analyzer.linked)
     assert (rates, "1 of them" in why) == ((), True)
 
 

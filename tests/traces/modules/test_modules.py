@@ -512,7 +512,7 @@ def walked(scopes: Scopes, host: HostEvents, forward: dict[int, int]) -> tuple[l
 @given(rows=DRAWN)
 def test_scopes_belong_where_a_walk_through_them_puts_them(rows: list[tuple]) -> None:
     analyzer = analyzer_of(*entries_of(rows))
-    scopes, host, events = analyzer.module_scopes, analyzer._host, analyzer.trace.events
+    scopes, host, events = analyzer.module_scopes, analyzer.host, analyzer.trace.events
     if scopes is None:
         return
     nodes = np.flatnonzero(~scopes.is_module)
@@ -571,7 +571,7 @@ def test_nodes_are_joined_as_the_profilers_own_flows_join_them(name: str) -> Non
         if each.get("cat") == "fwdbwd":
             flows[each["id"]][each["ph"]] = each
     analyzer = Analyzer(read_trace(path), CLASSIFIER)
-    scopes, host = analyzer.module_scopes, analyzer._host
+    scopes, host = analyzer.module_scopes, analyzer.host
     assert scopes is not None
     threads = [tid for _, tid in host.threads]
 
