@@ -99,6 +99,16 @@ class ThreadPieces:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(np.append(self.timeline.computes, False)[owner])
 
+    def kernels(self, owner: Ints, dur_ns: Ints) -> tuple[Ints, Ints]:
+        """Pieces that may hold a kernel, and what each takes beyond the first ``floor_ns`` of its operator: dispatch comes first.
+
+        Args:
+            owner: int64 per piece, in order of time.
+        """
+        at = self.computing(owner)
+        until_ns: Ints = pd.Series(dur_ns[at]).groupby(owner[at], sort=False).cumsum().to_numpy()
+        return at, np.clip(until_ns - (self.floor_ns or 0), 0, dur_ns[at])
+
 
 def backward_passes(timelines: Sequence[ThreadTimeline]) -> Union:
     """When the busiest thread, the first, waited for the autograd threads: one pass in each gap in which it shows no work."""
@@ -230,22 +240,6 @@ def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[
         _categories(attributions, each, window.wall_ns, estimated=pieces.floor_ns is not None)
         for each, window in zip(spent, windows, strict=True)
     ]
-
-
-def beyond_floor_ns(owner: Ints, dur_ns: Ints, floor_ns: int) -> Ints:
-    """What each piece takes beyond the first ``floor_ns`` of its event: an operator dispatches first, then it computes.
-
-    Args:
-        owner: int64 per piece, in order of time.
-    """
-    order = np.argsort(owner, kind="stable")
-    owner, lasting_ns = owner[order], dur_ns[order]
-    until_ns = np.cumsum(lasting_ns)
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    spent_before_ns = np.repeat((until_ns - lasting_ns)[first], np.diff(first, append=len(owner)))
-    beyond_ns = np.empty_like(until_ns)
-    beyond_ns[order] = np.clip(until_ns - spent_before_ns - floor_ns, 0, lasting_ns)
-    return beyond_ns
 
 
 class _Moved(NamedTuple):

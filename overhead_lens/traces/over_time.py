@@ -12,7 +12,7 @@ import numpy as np
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.traces.device import BUSY, DeviceTimeline
-from overhead_lens.traces.host_budget import ThreadPieces, beyond_floor_ns
+from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.model import Lane, OverTime
 from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window
@@ -58,8 +58,7 @@ def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: I
 def _host(thread: ThreadPieces, edges: Ints) -> Ints:
     rows = binned(thread.start_ns, thread.dur_ns, thread.categories(), len(HOST_CATEGORIES), edges)
     # An operator dispatches first, then it computes.
-    at = thread.computing(thread.owner)
-    kernel_ns = beyond_floor_ns(thread.owner[at], thread.dur_ns[at], thread.floor_ns or 0)
+    at, kernel_ns = thread.kernels(thread.owner, thread.dur_ns)
     at, kernel_ns = at[kernel_ns > 0], kernel_ns[kernel_ns > 0]
     ends_ns = thread.start_ns[at] + thread.dur_ns[at]
     kernel = binned(ends_ns - kernel_ns, kernel_ns, np.zeros_like(at), 1, edges)[0]

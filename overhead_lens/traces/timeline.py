@@ -159,7 +159,7 @@ class Nesting:
         """Bool per event: whether it or any event below it is marked."""
         above = marked.astype(np.int64)
         if above.any():
-            run(_mark, (self._order, self.parent), (above,), self._count)
+            run(mark_parents, (self._order, self.parent), (above,), self._count)
         return above > 0
 
 
@@ -217,7 +217,8 @@ def _parents(starts: _Input, ends: _Input, rows: _Input, parent: _Output, stack:
     return len(starts)
 
 
-def _mark(order: _Input, parent: _Input, marked: _Output) -> int:
+def mark_parents(order: _Input, parent: _Input, marked: _Output) -> int:
+    """Mark the parent of each marked one, the last in order first; a loop for ``run``."""
     for at in range(len(order) - 1, -1, -1):
         row = order[at]
         if marked[row] and parent[row] >= 0:

@@ -8,7 +8,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.counters.products import product_rates
 from overhead_lens.traces.counters.ranges import ranges
-from overhead_lens.traces.counters.tracks import DeviceKernels, Track, summaries, tracks
+from overhead_lens.traces.counters.tracks import Track, summaries, tracks
 from overhead_lens.traces.counters.work import DeviceWork, copy_rates, graph_work, occupancies
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.intervals import distinct_values
@@ -45,7 +45,7 @@ def counted(trace: Trace, host: HostEvents, linked: Linked, end_ns: int) -> Coun
     copies = copy_rates(work)
     has_rates = bool(products or copies) or any(one.gflop_s for one in ranged)
     made = Counters(
-        tracks=summaries(found, _by_device(trace, work)) if found else (),
+        tracks=summaries(found, work) if found else (),
         ranges=ranged,
         joined_by=joined_by,
         devices=devices,
@@ -57,11 +57,3 @@ def counted(trace: Trace, host: HostEvents, linked: Linked, end_ns: int) -> Coun
         peaks=NO_PEAKS if has_rates else "",
     )
     return Counted(made, tuple(found))
-
-
-def _by_device(trace: Trace, work: DeviceWork) -> dict[int, DeviceKernels]:
-    start_ns = trace.events["start_ns"].to_numpy()[work.rows]
-    return {
-        number: DeviceKernels(work.name[mine], start_ns[mine], work.dur_ns[mine], work.names)
-        for number, mine in work.groups(~work.is_copy)
-    }

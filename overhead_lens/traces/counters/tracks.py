@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ import pandas as pd
 from overhead_lens.stats.values import Floats, Ints
 from overhead_lens.traces.counters.metrics import unit_of
 from overhead_lens.traces.counters.model import CounterKernel, CounterSeries, CounterTrack
+from overhead_lens.traces.counters.work import DeviceWork
 from overhead_lens.traces.timeline import sum_by
 
 _DEVICE_PROCESS = re.compile(r"GPU ([0-9]{1,9}) Counters")
@@ -29,16 +30,6 @@ _TOLERANCE = 0.25
 _MOST_KERNELS = 20
 _STRETCHES = 200
 _MOST_TRACKS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceKernels:
-    """Kernels of one device: number of the name, start and duration of each, and the names."""
-
-    name: Ints
-    start_ns: Ints
-    dur_ns: Ints
-    names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +63,10 @@ def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[
     """
     made = []
     keys = ["pid", "tid", "cat", "name", "series"]
-    for at in _groups(counters, keys):
-        pid, _, cat, name, series = (str(counters[key].iloc[at[0]]) for key in keys)
-        order = at[np.argsort(counters["start_ns"].to_numpy()[at], kind="stable")]
-        start_ns = counters["start_ns"].to_numpy()[order]
+    for key, own in counters.groupby(keys, sort=False, observed=True):
+        pid, _, cat, name, series = map(str, key)
+        ordered = own.sort_values("start_ns", kind="stable")
+        start_ns = ordered["start_ns"].to_numpy()
         period_ns = period(start_ns)
         dur_ns, gap_ns = held(start_ns, period_ns, end_ns)
         metric = series or name
@@ -87,23 +78,12 @@ def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[
                 unit=unit_of(metric),
                 start_ns=start_ns,
                 dur_ns=dur_ns,
-                values=counters["value"].to_numpy()[order],
+                values=ordered["value"].to_numpy(),
                 gap_ns=gap_ns,
                 period_ns=period_ns,
             )
         )
     return made
-
-
-def _groups(frame: pd.DataFrame, keys: Sequence[str]) -> list[Ints]:
-    """Rows of each combination of keys, in order of their first."""
-    number = np.zeros(len(frame), dtype=np.int64)
-    for key in keys:
-        codes = frame[key].cat.codes.to_numpy().astype(np.int64)
-        _, number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(frame) else []
-    return sorted(groups, key=lambda rows: int(rows[0]))
 
 
 def _device(pid: str, cat: str, devices: Sequence[int]) -> int | None:
@@ -136,14 +116,16 @@ def held(start_ns: Ints, period_ns: int | None, end_ns: int) -> tuple[Ints, Ints
     )
 
 
-def summaries(found: Sequence[Track], work: Mapping[int, DeviceKernels]) -> tuple[CounterTrack, ...]:
+def summaries(found: Sequence[Track], work: DeviceWork) -> tuple[CounterTrack, ...]:
     """What the result says of the counters, at most ``_MOST_TRACKS``."""
+    kernels = dict(work.groups(~work.is_copy))
     return tuple(
-        _summary(track, work.get(track.device) if track.device is not None else None) for track in found[:_MOST_TRACKS]
+        _summary(track, () if track.device not in kernels else _kernels(track, work, kernels[track.device]))
+        for track in found[:_MOST_TRACKS]
     )
 
 
-def _summary(track: Track, work: DeviceKernels | None) -> CounterTrack:
+def _summary(track: Track, kernels: tuple[CounterKernel, ...]) -> CounterTrack:
     covered_ns = int(track.dur_ns.sum())
     mean = float(track.values @ track.dur_ns) / covered_ns if covered_ns else float(track.values.mean())
     return CounterTrack(
@@ -160,15 +142,16 @@ def _summary(track: Track, work: DeviceKernels | None) -> CounterTrack:
         min=float(track.values.min()),
         mean=mean,
         max=float(track.values.max()),
-        kernels=() if work is None else _kernels(track, work),
+        kernels=kernels,
         over_time=_over_time(track),
     )
 
 
-def _kernels(track: Track, work: DeviceKernels) -> tuple[CounterKernel, ...]:
-    covered_ns, sums = integrals(track, work.start_ns, work.start_ns + work.dur_ns)
-    total_ns, covered = (sum_by(work.name, ns, len(work.names)) for ns in (work.dur_ns, covered_ns))
-    summed = np.bincount(work.name, weights=sums, minlength=len(work.names))
+def _kernels(track: Track, work: DeviceWork, mine: Ints) -> tuple[CounterKernel, ...]:
+    name, start_ns, dur_ns = work.name[mine], work.start_ns[mine], work.dur_ns[mine]
+    covered_ns, sums = integrals(track, start_ns, start_ns + dur_ns)
+    total_ns, covered = (sum_by(name, ns, len(work.names)) for ns in (dur_ns, covered_ns))
+    summed = np.bincount(name, weights=sums, minlength=len(work.names))
     order = [at for at in np.argsort(-covered, kind="stable").tolist() if covered[at] > 0][:_MOST_KERNELS]
     return tuple(
         CounterKernel(work.names[at], int(total_ns[at]), int(covered[at]), float(summed[at] / covered[at]))

@@ -26,7 +26,7 @@ class DeviceWork:
     Attributes:
         rows: int64: rows of the device events in the event frame.
         is_copy: Whether each is a copy or sets memory.
-        device, dur_ns, name: int64; the name as its code.
+        device, start_ns, dur_ns, name: int64; the name as its code.
         names: The names by code.
     """
 
@@ -36,6 +36,7 @@ class DeviceWork:
         self.names = list(events["name"].cat.categories)
         self.name = events["name"].cat.codes.to_numpy()[rows].astype(np.int64)
         self.device = events["device"].to_numpy()[rows]
+        self.start_ns = events["start_ns"].to_numpy()[rows]
         self.dur_ns = events["dur_ns"].to_numpy()[rows]
         self.is_copy: Bools = device_kinds(events)[rows] == COPY
         self._told = trace.work

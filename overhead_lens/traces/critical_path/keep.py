@@ -20,6 +20,7 @@ from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS
 from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.loops import run
+from overhead_lens.traces.timeline import mark_parents
 
 _DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
 _DROPPED = -(2**62)
@@ -65,7 +66,7 @@ class _Maker:
         entry[self._begins] = True
         entry[[end.node for end in ends if end.node >= 0]] = True
         needed = entry.astype(np.int64)
-        run(_reach, (self._before,), (needed,), len(needed))
+        run(mark_parents, (np.arange(len(needed)), self._before), (needed,), len(needed))
         nodes = self._nodes(needed > 0, entry)
         end_label = np.array([end.label for end in ends], dtype=np.int64)
         used = distinct_values(np.concatenate((nodes.label, self._own_label, end_label, self._coarse[:1])))
@@ -219,14 +220,6 @@ def _labels(rows: Ints, labels: StringTable) -> StringTable:
     kind, *others = rows.T
     name, operator, module = (np.where(one >= 0, np.searchsorted(codes, one), -1) for one in others)
     return StringTable(kind, name, operator, module, tuple(labels.text(code) for code in codes.tolist()))
-
-
-def _reach(before: Sequence[int], needed: MutableSequence[int]) -> int:
-    """Mark all predecessors of marked nodes."""
-    for node in range(len(before) - 1, -1, -1):
-        if needed[node] == 1 and before[node] >= 0:
-            needed[before[node]] = 1
-    return len(before)
 
 
 def _skip(before: Sequence[int], dropped: Sequence[int], over: MutableSequence[int]) -> int:

@@ -32,6 +32,7 @@ from overhead_lens.traces.critical_path.model import KINDS, PathOverRanks, PathT
 from overhead_lens.traces.timeline import sum_by
 
 _MOST_NAMES = 10
+_NAMED = ("operators", "kernels", "modules")
 
 _Key = tuple[int | None, int]
 """A step: its number, and how often a rank had had that number before."""
@@ -300,29 +301,17 @@ def _join(of_rank: dict[int, dict[int, int]], one: int, other: int, apart_ns: in
         of_rank[rank] = base
 
 
-class _Sums:
-    """The state of one walk.
-
-    Attributes:
-        kinds: Per rank time by number in ``KINDS``.
-        operators, kernels, modules: Time by name, over all ranks.
-    """
-
-    def __init__(self, ranks: Sequence[RankPaths], walk: _Walk) -> None:
-        self.kinds: defaultdict[int, Counter[int]] = defaultdict(Counter)
-        self.operators: Counter[str] = Counter()
-        self.kernels: Counter[str] = Counter()
-        self.modules: Counter[str] = Counter()
-        for rank, label, ns in _by_label(walk):
-            labels = ranks[rank].chains.labels
-            self.kinds[rank][int(labels.kind[label])] += ns
-            for names, codes in (
-                (self.operators, labels.operator),
-                (self.kernels, labels.name),
-                (self.modules, labels.module),
-            ):
-                if codes[label] >= 0:
-                    names[labels.text(int(codes[label]))] += ns
+def _sums(ranks: Sequence[RankPaths], walk: _Walk) -> tuple[dict[int, Counter[int]], dict[str, Counter[str]]]:
+    """The time of one walk: per rank by number in ``KINDS``, and over all ranks by each of ``_NAMED``."""
+    kinds: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    named: dict[str, Counter[str]] = {which: Counter() for which in _NAMED}
+    for rank, label, ns in _by_label(walk):
+        labels = ranks[rank].chains.labels
+        kinds[rank][int(labels.kind[label])] += ns
+        for times, codes in zip(named.values(), (labels.operator, labels.name, labels.module), strict=True):
+            if codes[label] >= 0:
+                times[labels.text(int(codes[label]))] += ns
+    return kinds, named
 
 
 def _by_label(walk: _Walk) -> Iterator[tuple[int, int, int]]:
@@ -336,14 +325,10 @@ def _by_label(walk: _Walk) -> Iterator[tuple[int, int, int]]:
 
 
 def _steps(ranks: Sequence[RankPaths], walks: Sequence[_Walk]) -> Iterator[StepOverRanks]:
-    sums = [_Sums(ranks, walk) for walk in walks]
-    which = ("operators", "kernels", "modules")
-    chosen = {name: _costliest([getattr(one, name) for one in sums]) for name in which}
-    for walk, one in zip(walks, sums, strict=True):
-        on_path = [
-            RankOnPath(ranks[rank].label, kinds.total(), _kinds(kinds)) for rank, kinds in sorted(one.kinds.items())
-        ]
-        named = {name: _named(getattr(one, name), chosen[name]) for name in which}
+    sums = [_sums(ranks, walk) for walk in walks]
+    chosen = {which: _costliest([named[which] for _, named in sums]) for which in _NAMED}
+    for walk, (kinds, named) in zip(walks, sums, strict=True):
+        on_path = [RankOnPath(ranks[rank].label, own.total(), _kinds(own)) for rank, own in sorted(kinds.items())]
         yield StepOverRanks(
             walk.end.step,
             ranks[walk.last].label,
@@ -351,8 +336,8 @@ def _steps(ranks: Sequence[RankPaths], walks: Sequence[_Walk]) -> Iterator[StepO
             walk.end.wall_ns,
             walk.changes,
             tuple(sorted(on_path, key=lambda rank: -rank.ns)),
-            _kinds(sum(one.kinds.values(), Counter())),
-            **named,
+            _kinds(sum(kinds.values(), Counter())),
+            **{which: _named(named[which], chosen[which]) for which in _NAMED},
         )
 
 

@@ -28,7 +28,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.critical_path.work import LaunchOrder, PathWork
 from overhead_lens.traces.device import COPY
-from overhead_lens.traces.host import distinct, threads_of
+from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launches import runtime_rows
 
@@ -261,24 +261,15 @@ class Waits:
 
     def _launched_last(self, rows: Ints) -> Ints:
         """The device event launched last before each call by its thread, else by any; -1 for none."""
-        work = self._work
-        launched = np.flatnonzero(work.launch >= 0)
-        if not len(launched) or not len(rows):
-            return np.full(len(rows), -1, dtype=np.int64)
-        number, _ = threads_of(self._events, np.concatenate((work.launch[launched], rows)))
-        order = np.lexsort((launched, work.called_ns[launched], number[: len(launched)]))
-        launched = launched[order]
-        # The last (thread, time) pair before the call's own, if it belongs to the same thread.
-        both = distinct(np.concatenate((work.called_ns[launched], self._start_ns[rows])))[0]
-        width = int(both.max()) + 1
-        key = number[: len(order)][order] * width + both[: len(order)]
-        own = number[len(order) :]
-        at = np.searchsorted(key, own * width + both[len(order) :], "left") - 1
-        mine = (at >= 0) & (key[np.maximum(at, 0)] // width == own)
-        everywhere = np.argsort(work.called_ns[launched], kind="stable")
-        latest = np.searchsorted(work.called_ns[launched][everywhere], self._start_ns[rows], "left") - 1
-        any_thread = np.where(latest >= 0, launched[everywhere[np.maximum(latest, 0)]], -1)
-        return np.where(mine, launched[np.maximum(at, 0)], any_thread)
+        if not len(rows):
+            return rows
+        work, time_ns = self._work, self._start_ns[rows]
+        thread, _ = threads_of(self._events, np.concatenate((work.launch, rows)))
+        of_work, of_calls = np.split(thread, [len(work)])
+        launched = work.launch >= 0
+        own = LaunchOrder(work, np.where(launched, of_work, -1)).last_before(of_calls, time_ns)
+        any_thread = LaunchOrder(work, np.where(launched, 0, -1)).last_before(np.zeros_like(rows), time_ns)
+        return np.where(own >= 0, own, any_thread)
 
     def _recorded(self, correlation: Ints, else_ns: Ints) -> Ints:
         """The last event launched to the stream that an event was recorded on, before it was recorded; -1 for none."""

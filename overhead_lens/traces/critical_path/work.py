@@ -70,8 +70,9 @@ def device_work(events: pd.DataFrame, linked: Linked) -> PathWork:
     device_number = distinct(device)[0]
     stream_number, streams = distinct(stream)
     group = distinct(device_number * max(1, len(streams)) + stream_number)[0][order]
-    before, called_ns = np.empty(len(rows), dtype=np.int64), called_ns[order]
-    run(_before, (group, end_ns[order]), (before,), len(rows))
+    called_ns = called_ns[order]
+    latest = _latest_of_group(group, end_ns[order])
+    before = np.where(np.diff(group, prepend=-1) == 0, np.append(-1, latest)[: len(rows)], -1)
     run(_called, (group, known[order].astype(np.int64)), (called_ns,), len(rows))
     return PathWork(
         rows[order],
@@ -105,9 +106,7 @@ class LaunchOrder:
         self._order = np.argsort(key, kind="stable")
         self._key = key[self._order]
         self._group = group[self._order]
-        latest = np.empty(len(work), dtype=np.int64)
-        run(_latest, (self._group, work.end_ns[self._order]), (latest,), len(work))
-        self._latest = self._order[latest]
+        self._latest = self._order[_latest_of_group(self._group, work.end_ns[self._order])]
 
     def last_before(self, group: Ints, time_ns: Ints) -> Ints:
         """The event launched last in a group before a time; -1 for none."""
@@ -131,20 +130,14 @@ class LaunchOrder:
         return np.where(inside, at, -1)
 
 
-def _before(group: Sequence[int], end: Sequence[int], before: MutableSequence[int]) -> int:
-    """For each event, the earlier event of its group that ends last (the last of equals); -1 for none."""
-    latest = -1
-    for at in range(len(group)):
-        if latest >= 0 and group[latest] != group[at]:
-            latest = -1
-        before[at] = latest
-        if latest < 0 or end[at] >= end[latest]:
-            latest = at
-    return len(group)
+def _latest_of_group(group: Ints, end_ns: Ints) -> Ints:
+    """The event that ends last up to and including each in its group (the last of equals)."""
+    latest = np.empty(len(group), dtype=np.int64)
+    run(_latest, (group, end_ns), (latest,), len(group))
+    return latest
 
 
 def _latest(group: Sequence[int], end: Sequence[int], latest: MutableSequence[int]) -> int:
-    """The event that ends last up to and including each in its group (the last of equals)."""
     best = -1
     for at in range(len(group)):
         if best < 0 or group[best] != group[at] or end[at] >= end[best]:

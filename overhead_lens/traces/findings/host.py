@@ -109,15 +109,12 @@ def _loading(recorded: Recorded) -> Iterator[Located]:
 
 def _compiling(recorded: Recorded) -> Iterator[Located]:
     """Time in which any thread compiled."""
-    when = recorded.spent(_compiles)
-    if when.total_ns:
-        threads = [
-            thread
-            for thread in recorded.threads.values()
-            if passing(thread.attributions, _compiles)[thread.attribution].any()
-        ]
-        named = recorded.frames(when, threads)
-        yield from recorded.located(_COMPILE, recorded.at_most(when), when, named, _place_of(named))
+    compiling = [
+        thread
+        for thread in recorded.threads.values()
+        if passing(thread.attributions, _compiles)[thread.attribution].any()
+    ]
+    yield from _in_frames(recorded, _COMPILE, recorded.spent(_compiles), compiling)
 
 
 def _compiles(attribution: Attribution) -> bool:
@@ -204,9 +201,8 @@ def _starved(recorded: Recorded) -> Iterator[Located]:
             gaps = gaps[thread.dur_ns[gaps] >= LONG * np.percentile(thread.dur_ns[gaps], 50, method="lower")]
             long.append(union(thread.start_ns[gaps], thread.dur_ns[gaps]))
     when = without(joined(long), joined([device.busy for device in recorded.devices]))
-    if when.total_ns:
-        threads = [thread for thread in recorded.threads.values() if not thread.timeline.is_autograd]
-        yield from recorded.located(_STARVED, recorded.at_most(when), when, recorded.frames(when, threads))
+    others = [thread for thread in recorded.threads.values() if not thread.timeline.is_autograd]
+    yield from _in_frames(recorded, _STARVED, when, others, place=("", ""))
 
 
 def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
@@ -231,13 +227,9 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
         elsewhere &= passing(busiest.names, _BACKWARD.search)[busiest.name]
         python = python[busiest.attribution] & ~elsewhere
         when = without(union(busiest.start_ns[python], busiest.dur_ns[python]), known)
-        if when.total_ns:
-            named = recorded.frames(when, [busiest])
-            yield from recorded.located(_PYTHON, recorded.at_most(when), when, named, _place_of(named))
+        yield from _in_frames(recorded, _PYTHON, when, [busiest])
         when = without(_around_kernels(recorded, busiest), known)
-        if when.total_ns:
-            named = recorded.frames(when, [busiest])
-            yield from recorded.located(_COMPILED, recorded.at_most(when), when, named, _place_of(named))
+        yield from _in_frames(recorded, _COMPILED, when, [busiest])
 
 
 def _around_kernels(recorded: Recorded, thread: ThreadPieces) -> Union:
@@ -278,10 +270,22 @@ def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = Tru
 
 def _stretches(recorded: Recorded, wording: Wording, calls: Ints, when: Union) -> Iterator[Located]:
     """The findings in ``when``, intervals of the threads of some calls."""
-    if len(calls) and when.total_ns:
+    if len(calls):
         longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
-        named = recorded.frames(when, _threads_of(recorded, calls))
-        yield from recorded.located(wording, recorded.at_most(when), when, named, recorded.place(longest))
+        yield from _in_frames(recorded, wording, when, _threads_of(recorded, calls), place=recorded.place(longest))
+
+
+def _in_frames(
+    recorded: Recorded,
+    wording: Wording,
+    when: Union,
+    threads: Sequence[ThreadPieces],
+    place: tuple[str, str] | None = None,
+) -> Iterator[Located]:
+    """The finding in ``when`` by the frames of some threads; without a place, that of the first frame that has one."""
+    if when.total_ns:
+        named = recorded.frames(when, threads)
+        yield from recorded.located(wording, recorded.at_most(when), when, named, place or _place_of(named))
 
 
 def _threads_of(recorded: Recorded, calls: Ints) -> list[ThreadPieces]:

@@ -18,7 +18,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.device import COMMUNICATION, device_kinds
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.host_budget import ThreadPieces, beyond_floor_ns
+from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
 from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes, class_and_number
@@ -87,7 +87,8 @@ def _thread_sums(scopes: Scopes, pieces: ThreadPieces, count: int) -> Ints:
     place, backward = _belongs(scopes, scope, count)
     group = (2 * place + backward) * _COUNT + pieces.categories()[piece]
     by_phase = sum_by(group, dur_ns, 2 * (count + 1) * _COUNT).reshape(count + 1, 2, _COUNT)
-    moved_ns = _kernel_ns(pieces, pieces.owner[piece], dur_ns, place, count)
+    at, kernel_ns = pieces.kernels(pieces.owner[piece], dur_ns)
+    moved_ns = sum_by(place[at], kernel_ns, count + 1)
     sums[:, :_COUNT] = by_phase.sum(axis=1)
     sums[:, _DISPATCHER] -= moved_ns
     sums[:, _KERNEL] += moved_ns
@@ -114,25 +115,6 @@ def _belongs(scopes: Scopes, scope: Ints, count: int) -> tuple[Ints, Bools]:
     # The last entry is for -1, no scope.
     place = np.append(np.where(scopes.module == OUTSIDE, count, scopes.module), count)
     return place[scope], np.append(scopes.backward, False)[scope]
-
-
-def _kernel_ns(pieces: ThreadPieces, owner: Ints, dur_ns: Ints, place: Ints, count: int) -> Ints:
-    """What is kernel by estimate, per place: what an event takes beyond its first ``floor_ns``.
-
-    Args:
-        owner, dur_ns, place: Of consecutive pieces.
-    """
-    at, floor_ns, event_count = pieces.computing(owner), pieces.floor_ns or 0, len(pieces.timeline.events)
-    owner, dur_ns, place = owner[at], dur_ns[at], place[at]
-    last = np.empty(event_count, dtype=np.int64)
-    last[owner] = place
-    apart = np.flatnonzero(last[owner] != place)
-    if len(apart):
-        # Rarely, pieces of one event are in different places.
-        return sum_by(place, beyond_floor_ns(owner, dur_ns, floor_ns), count + 1)
-    beyond_ns = np.maximum(sum_by(owner, dur_ns, event_count) - floor_ns, 0)
-    events = np.flatnonzero(beyond_ns)
-    return sum_by(last[events], beyond_ns[events], count + 1)
 
 
 def _add_device(own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints, communicates: Bools) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -150,12 +151,11 @@ class ModuleBudgets:
 
 def summed(times: Sequence[ModuleTime]) -> ModuleTime:
     """The sum of times."""
-    host: dict[str, int] = {}
-    others: dict[str, int] = {}
+    host: Counter[str] = Counter()
+    others: Counter[str] = Counter()
     for time in times:
-        for sums, parts in ((host, time.host), (others, time.others)):
-            for category, ns in parts.items():
-                sums[category] = sums.get(category, 0) + ns
+        host.update(time.host)
+        others.update(time.others)
     return ModuleTime(
         host,
         sum(time.host_backward_ns for time in times),

@@ -43,7 +43,7 @@ class _Counted:
 
     side: Side
     totals: Mapping[tuple[str, str], tuple[int, int]]
-    kernels: Mapping[tuple[str, str], tuple[int, int]]
+    kernels: Mapping[tuple[str, ...], tuple[int, int]]
 
 
 def compare_structure(base: Analyzer, new: Analyzer) -> StructureDelta:
@@ -121,37 +121,27 @@ def _counted(analyzer: Analyzer, windows: Sequence[Window], *, per_step: bool) -
         "kernel": linked.rows[inside[linked.rows]],
         "launch": (calls := runtime_rows(events))[inside[calls]],
     }
-    totals = {(kind, name): sums for kind, at in rows.items() for name, sums in _by_name(events, at).items()}
+    codes = events["name"].cat.codes.to_numpy()
+    totals = {
+        (kind, name): sums for kind, at in rows.items() for (name,), sums in _by_names(events, at, codes[at]).items()
+    }
     wall_ns = sum(window.wall_ns for window in windows)
     side = Side(analyzer.trace.path, len(windows) if per_step else 0, wall_ns, sum(len(at) for at in rows.values()))
     chosen = np.flatnonzero(inside[linked.rows])
-    operator = launching_operators(analyzer.host, linked.launch[chosen])
-    return _Counted(side, totals, _by_operator(events, linked.rows[chosen], operator))
+    kernels, operators = linked.rows[chosen], launching_operators(analyzer.host, linked.launch[chosen])
+    return _Counted(side, totals, _by_names(events, kernels, taken(codes, operators), codes[kernels]))
 
 
-def _by_name(events: pd.DataFrame, rows: Ints) -> dict[str, tuple[int, int]]:
-    name = events["name"].cat
-    totals: dict[str, tuple[int, int]] = {}
-    frame = pd.DataFrame({"code": name.codes.to_numpy()[rows], "ns": events["dur_ns"].to_numpy()[rows]})
-    for code, count, ns in frame.groupby("code")["ns"].agg(["count", "sum"]).itertuples():
-        stable = stable_name(name.categories[code])
-        before = totals.get(stable, (0, 0))
-        totals[stable] = (before[0] + int(count), before[1] + int(ns))
-    return totals
-
-
-def _by_operator(events: pd.DataFrame, rows: Ints, operator_rows: Ints) -> dict[tuple[str, str], tuple[int, int]]:
-    name = events["name"].cat
-    codes = name.codes.to_numpy()
-    frame = pd.DataFrame(
-        {"operator": taken(codes, operator_rows), "kernel": codes[rows], "ns": events["dur_ns"].to_numpy()[rows]}
-    )
-    totals: dict[tuple[str, str], tuple[int, int]] = {}
-    for (operator, kernel), group in frame.groupby(["operator", "kernel"])["ns"]:
-        above = stable_name(name.categories[operator]) if operator >= 0 else _OUTSIDE
-        key = (above, stable_name(name.categories[kernel]))
+def _by_names(events: pd.DataFrame, rows: Ints, *codes: Ints) -> dict[tuple[str, ...], tuple[int, int]]:
+    """Count and summed duration of events by comparable names: those of one or several codes, -1 for no operator."""
+    names = events["name"].cat.categories
+    frame = pd.DataFrame(dict(enumerate(codes))).assign(ns=events["dur_ns"].to_numpy()[rows])
+    grouped = frame.groupby(list(range(len(codes))))["ns"].agg(["count", "sum"]).reset_index()
+    totals: dict[tuple[str, ...], tuple[int, int]] = {}
+    for *used, count, ns in grouped.itertuples(index=False):
+        key = tuple(stable_name(names[code]) if code >= 0 else _OUTSIDE for code in used)
         before = totals.get(key, (0, 0))
-        totals[key] = (before[0] + len(group), before[1] + int(group.sum()))
+        totals[key] = (before[0] + int(count), before[1] + int(ns))
     return totals
 
 
