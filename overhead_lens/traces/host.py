@@ -19,8 +19,7 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing, where
-from overhead_lens.traces.intervals import merged
-from overhead_lens.traces.timeline import Nesting, Segments, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, laid_over, sweep
 from overhead_lens.traces.window import Window
 
 OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
@@ -316,20 +315,9 @@ def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, i
         return sweep(start_ns, dur_ns, bounds)
     work, marks = np.flatnonzero(~annotation), np.flatnonzero(annotation)
     upper = sweep(start_ns[work], dur_ns[work], bounds)
-    lower = sweep(start_ns[marks], dur_ns[marks], bounds)
-    return _laid_over(
-        Segments(upper.start_ns, upper.dur_ns, taken(work, upper.owner)),
-        Segments(lower.start_ns, lower.dur_ns, taken(marks, lower.owner)),
-    )
-
-
-def _laid_over(upper: Segments, lower: Segments) -> Segments:
-    """The pieces of ``upper``, with its uncovered ones replaced by those of ``lower``; both partition the same window."""
-    starts = merged(upper.start_ns, lower.start_ns)
-    if not len(starts):
+    if not len(upper.start_ns):
         return upper
-    owner = upper.owner[np.searchsorted(upper.start_ns, starts, "right") - 1]
-    uncovered = owner < 0
-    owner[uncovered] = lower.owner[np.searchsorted(lower.start_ns, starts[uncovered], "right") - 1]
-    end_ns = int(upper.start_ns[-1] + upper.dur_ns[-1])
-    return Segments(starts, np.diff(np.append(starts, end_ns)), owner)
+    lower = sweep(start_ns[marks], dur_ns[marks], bounds)
+    starts, piece, mark = laid_over(upper.start_ns, lower)
+    owner = np.where(upper.owner[piece] >= 0, taken(work, upper.owner[piece]), taken(marks, mark))
+    return Segments(starts, np.diff(np.append(starts, bounds[1])), owner)

@@ -30,9 +30,8 @@ class Union:
 
     def within(self, window: tuple[int, int]) -> int:
         """Length of the part inside ``window``."""
-        chosen = overlapping(self.start_ns, self.end_ns, window)
-        inside = np.minimum(self.end_ns[chosen], window[1]) - np.maximum(self.start_ns[chosen], window[0])
-        return int(inside.sum())
+        before_start, before_end = self.before(np.array(window))
+        return int(before_end - before_start)
 
     def holds(self, at_ns: Ints) -> Bools:
         """Whether each time lies in the union, ends excluded."""
@@ -54,11 +53,6 @@ class Union:
         last = np.maximum(begun, 0)
         whole = np.concatenate(([0], np.cumsum(lengths)))[last]
         return np.where(begun >= 0, whole + np.minimum(at_ns - self.start_ns[last], lengths[last]), 0)
-
-
-def overlapping(start_ns: Ints, end_ns: Ints, window: tuple[int, int]) -> slice:
-    """Which of the intervals overlap ``window``, where both starts and ends ascend."""
-    return slice(int(np.searchsorted(end_ns, window[0], "right")), int(np.searchsorted(start_ns, window[1], "left")))
 
 
 def merged(one: Ints, other: Ints) -> Ints:

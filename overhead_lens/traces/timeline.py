@@ -83,6 +83,17 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
     return Segments(start, dur, owner if rows is None else taken(rows, owner))
 
 
+def laid_over(piece_start_ns: Ints, segments: Segments) -> tuple[Ints, Ints, Ints]:
+    """Pieces cut where the owner of ``segments`` changes: starts, the piece and the owner of each; both partition one window."""
+    # Segments are few, and most begin and end at a piece's border.
+    at = np.searchsorted(piece_start_ns, segments.start_ns)
+    cuts = piece_start_ns[np.minimum(at, len(piece_start_ns) - 1)] != segments.start_ns
+    starts = np.insert(piece_start_ns, at[cuts], segments.start_ns[cuts])
+    piece = np.cumsum(np.insert(np.ones(len(piece_start_ns), dtype=np.int64), at[cuts], 0)) - 1
+    begins = np.append(at + np.cumsum(cuts) - cuts, len(starts))
+    return starts, piece, np.repeat(segments.owner, np.diff(begins))
+
+
 def ordered(values: Ints, *ties: Ints) -> Ints:
     """Positions in order of ``values``; those of equal values by ``ties``, the first counting most, then as given."""
     order = np.argsort(values, kind="stable")

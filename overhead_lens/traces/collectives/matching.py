@@ -12,8 +12,9 @@ drift, the two kernels never ran at the same time and do not belong to one colle
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ _JITTER_NS = 1_000_000
 _DRIFT = 1e-4
 """More than clocks drift: a few parts in 100,000 (RFC 5905, 7.2)."""
 
+_Key = TypeVar("_Key", bound=Hashable)
 _Parts = tuple[tuple[int, Collective], ...]
 
 
@@ -53,7 +55,7 @@ def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
     telling = [mine for mine in traces if mine]
     by_size = all(any(one.bytes is not None for one in mine) for mine in telling)
     by_step = all(any(one.step is not None for one in mine) for mine in telling)
-    keys = [_keys(mine, by_size=by_size, by_step=by_step) for mine in traces]
+    keys = [list(numbered(_alike(one, by_size=by_size, by_step=by_step) for one in mine)) for mine in traces]
     where: defaultdict[Hashable, list[tuple[int, Collective]]] = defaultdict(list)
     for number, mine in enumerate(traces):
         for key, one in zip(keys[number], mine, strict=True):
@@ -94,14 +96,12 @@ def _may_be_one(one: Collective, other: Collective, clock_ns: int | None) -> boo
     return abs(other.end_ns - one.end_ns - clock_ns) <= max(one.dur_ns, other.dur_ns) + drift_ns
 
 
-def _keys(mine: Sequence[Collective], *, by_size: bool, by_step: bool) -> list[Hashable]:
-    seen: Counter[Hashable] = Counter()
-    keys: list[Hashable] = []
-    for one in mine:
-        alike = _alike(one, by_size=by_size, by_step=by_step)
-        keys.append((alike, seen[alike]))
-        seen[alike] += 1
-    return keys
+def numbered(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
+    """Each key with how often it was there before."""
+    seen: Counter[_Key] = Counter()
+    for key in keys:
+        yield key, seen[key]
+        seen[key] += 1
 
 
 def _alike(one: Collective, *, by_size: bool, by_step: bool) -> Hashable:

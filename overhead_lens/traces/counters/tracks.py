@@ -161,9 +161,8 @@ def _kernels(track: Track, work: DeviceWork, mine: Ints) -> tuple[CounterKernel,
 
 def integrals(track: Track, from_ns: Ints, to_ns: Ints) -> tuple[Ints, Floats]:
     """Covered time in each interval, and the counter's integral over it."""
-    covered = _before(track, to_ns)[0] - _before(track, from_ns)[0]
-    summed = _before(track, to_ns)[1] - _before(track, from_ns)[1]
-    return covered, summed
+    (covered, summed), (covered_before, summed_before) = _before(track, to_ns), _before(track, from_ns)
+    return covered - covered_before, summed - summed_before
 
 
 def _before(track: Track, times_ns: Ints) -> tuple[Ints, Floats]:

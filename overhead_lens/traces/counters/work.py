@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Floats, Ints
+from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
 from overhead_lens.traces.device import COPY, device_kinds
 from overhead_lens.traces.intervals import distinct_values
@@ -40,16 +40,11 @@ class DeviceWork:
         self.dur_ns = events["dur_ns"].to_numpy()[rows]
         self.is_copy: Bools = device_kinds(events)[rows] == COPY
         self._told = trace.work
-        self._at = np.searchsorted(trace.work["row"].to_numpy(), rows)
+        self._at = first_places(trace.work["row"].to_numpy(), rows)
 
     def column(self, name: str) -> Ints:
         """A column of the work frame per device event; -1 where it does not say."""
-        values = np.full(len(self.rows), -1, dtype=np.int64)
-        row = self._told["row"].to_numpy()
-        known = np.flatnonzero(self._at < len(row))
-        known = known[row[self._at[known]] == self.rows[known]]
-        values[known] = self._told[name].to_numpy()[self._at[known]]
-        return values
+        return taken(self._told[name].to_numpy().astype(np.int64), self._at)
 
     def groups(self, which: Bools) -> list[tuple[int, Ints]]:
         """Device and its events of those chosen."""

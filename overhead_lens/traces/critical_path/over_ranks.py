@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from overhead_lens.stats.values import Ints
-from overhead_lens.traces.collectives.matching import Matched
+from overhead_lens.traces.collectives.matching import Matched, numbered
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.critical_path.fragments import NOWHERE, PathFragments, StepEnd, through
 from overhead_lens.traces.critical_path.model import KINDS, PathOverRanks, PathTime, RankOnPath, StepOverRanks
@@ -33,9 +33,6 @@ from overhead_lens.traces.timeline import sum_by
 
 _MOST_NAMES = 10
 _NAMED = ("operators", "kernels", "modules")
-
-_Key = tuple[int | None, int]
-"""A step: its number, and how often a rank had had that number before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,8 @@ def path_over_ranks(ranks: Sequence[RankPaths], matched: Matched) -> PathOverRan
     Args:
         ranks: In order.
     """
-    ends = [_by_key(rank.chains.ends) for rank in ranks]
+    # A step is known by its number, and by how often its rank had had that number before.
+    ends = [dict(zip(numbered(end.step for end in rank.chains.ends), rank.chains.ends, strict=True)) for rank in ranks]
     taking_part = [number for number, own in enumerate(ends) if own]
     common = (
         [key for key in ends[taking_part[0]] if all(key in ends[number] for number in taking_part)]
@@ -75,15 +73,6 @@ def path_over_ranks(ranks: Sequence[RankPaths], matched: Matched) -> PathOverRan
     return PathOverRanks(
         tuple(_steps(ranks, walks)), tuple(_notes(ranks, taking_part, len(seen) - len(common), clocks, walks))
     )
-
-
-def _by_key(ends: Sequence[StepEnd]) -> dict[_Key, StepEnd]:
-    seen: Counter[int | None] = Counter()
-    made = {}
-    for end in ends:
-        made[end.step, seen[end.step]] = end
-        seen[end.step] += 1
-    return made
 
 
 class _Line:

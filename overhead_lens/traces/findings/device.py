@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.rules import Attribution
-from overhead_lens.traces.columns import passing
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.device import COMMUNICATION, COMPUTE, COPY, DeviceTimeline
 from overhead_lens.traces.findings.host import idle_by, launching, long_intervals
 from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
@@ -139,12 +139,10 @@ def fusible_kernels(recorded: Recorded) -> Iterator[Located]:
 
     Whether they can be fused depends on the data between them, which a trace does not hold: so this is a bound.
     """
-    name = recorded.events["name"].cat
-    elementwise = passing(name.categories, _ELEMENTWISE.search)
-    codes = name.codes.to_numpy()
+    elementwise = where(recorded.events["name"], _ELEMENTWISE.search)
     starts_ns, lengths_ns = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
     for device in recorded.devices:
-        order, run = _runs(recorded, device, elementwise[codes[device.linked.rows]])
+        order, run = _runs(recorded, device, elementwise[device.linked.rows])
         if not len(order):
             continue
         launch = device.linked.launch[order]
@@ -157,7 +155,7 @@ def fusible_kernels(recorded: Recorded) -> Iterator[Located]:
         yield from recorded.located(_FUSIBLE, bound_ns, when, named, recorded.place_of_row(longest), str(device.number))
 
 
-def _runs(recorded: Recorded, device: DeviceTimeline, chosen: Ints) -> tuple[Ints, Ints]:
+def _runs(recorded: Recorded, device: DeviceTimeline, chosen: Bools) -> tuple[Ints, Ints]:
     """Device events in runs of two and more chosen ones on a stream, launched one by one: their order and run."""
     stream = recorded.events["stream"].to_numpy()[device.linked.rows]
     order = np.lexsort((device.start_ns, stream))

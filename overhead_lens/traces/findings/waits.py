@@ -9,7 +9,7 @@ import numpy as np
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import passing
+from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, union
@@ -99,11 +99,9 @@ def _found(
 
 def _uploads(recorded: Recorded, calls: Ints) -> Bools:
     """Whether each call copies to the device."""
-    names = recorded.events["name"].cat
-    upload = passing(names.categories, torch_names.COPY_TO_DEVICE.match)
     launched = recorded.launched[recorded.host.rows[calls]]
-    is_upload: Bools = (launched >= 0) & upload[names.codes.to_numpy()[launched]]
-    return is_upload
+    upload: Bools = where(recorded.events["name"], torch_names.COPY_TO_DEVICE.match)[launched]
+    return (launched >= 0) & upload
 
 
 def _inside(recorded: Recorded, calls: Ints, names: frozenset[str]) -> Bools:

@@ -255,20 +255,15 @@ def _rank(analysis: TraceAnalysis, label: str, own: Sequence[tuple[Collective, i
 
 
 def _spreads(ranks: Sequence[RankTime]) -> tuple[Spread, ...]:
-    names = [f"host.{category}" for category in HOST_CATEGORIES]
-    names += [name for name in ranks[0].quantities if name not in names]
+    hosts = (f"host.{category}" for category in HOST_CATEGORIES)
+    columns = {"wall": [rank.wall_ns for rank in ranks], "wait in collectives": [rank.wait_ns for rank in ranks]}
+    columns |= {name: [rank.quantities.get(name, 0) for rank in ranks] for name in (*hosts, *ranks[0].quantities)}
     spreads = [
-        _spread("wall", [(rank.wall_ns, rank.label) for rank in ranks]),
-        _spread("wait in collectives", [(rank.wait_ns, rank.label) for rank in ranks]),
-        *(_spread(name, [(rank.quantities.get(name, 0), rank.label) for rank in ranks]) for name in names),
+        Spread(name, min(times), median_low(times), max(times), ranks[times.index(max(times))].label)
+        for name, times in columns.items()
+        if max(times)
     ]
-    return tuple(sorted((s for s in spreads if s.max_ns), key=lambda s: s.min_ns - s.max_ns))
-
-
-def _spread(name: str, values: Sequence[tuple[int, str]]) -> Spread:
-    times = [ns for ns, _ in values]
-    most = max(times)
-    return Spread(name, min(times), median_low(times), most, next(label for ns, label in values if ns == most))
+    return tuple(sorted(spreads, key=lambda spread: spread.min_ns - spread.max_ns))
 
 
 def _straggler(slowest: RankTime, others: Sequence[RankTime]) -> tuple[Excess, ...]:

@@ -16,6 +16,7 @@ from overhead_lens.traces.columns import Columns
 from overhead_lens.traces.memory.blocks import Live, live_memory
 from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
+from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window
 
 DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuse1"}
@@ -155,8 +156,7 @@ class DeviceLife:
         return list(known), np.array([known[text] for text in texts], dtype=np.int64)[number]
 
     def _by_kind(self, at_peak: Bools, peak_bytes: int) -> dict[str, int]:
-        sums = np.zeros(len(KINDS), dtype=np.int64)
-        np.add.at(sums, self.kind[at_peak], self.live.blocks.bytes[at_peak])
+        sums = sum_by(self.kind[at_peak], self.live.blocks.bytes[at_peak], len(KINDS))
         kinds = dict(zip(KINDS, sums.tolist(), strict=True))
         kinds["unknown"] += peak_bytes - sum(kinds.values())
         return kinds

@@ -22,7 +22,7 @@ from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
 from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes, class_and_number
-from overhead_lens.traces.timeline import Segments, sum_by
+from overhead_lens.traces.timeline import Segments, laid_over, sum_by
 
 PHASES = ("forward", "again", "backward")
 """A call; a call in the backward pass, which computes again; a node of the backward pass that belongs to a module."""
@@ -82,7 +82,8 @@ def _thread_sums(scopes: Scopes, pieces: ThreadPieces, count: int) -> Ints:
     sums = np.zeros((count + 1, _COUNT + 1), dtype=np.int64)
     if not len(pieces.start_ns):
         return sums
-    starts, piece, scope = _laid_over(pieces.start_ns, scopes.open_at.get(pieces.timeline.number))
+    nothing = Segments(pieces.start_ns[:1], pieces.dur_ns[:1], np.array([-1]))
+    starts, piece, scope = laid_over(pieces.start_ns, scopes.open_at.get(pieces.timeline.number, nothing))
     dur_ns = np.diff(np.append(starts, pieces.start_ns[-1] + pieces.dur_ns[-1]))
     place, backward = _belongs(scopes, scope, count)
     group = (2 * place + backward) * _COUNT + pieces.categories()[piece]
@@ -94,20 +95,6 @@ def _thread_sums(scopes: Scopes, pieces: ThreadPieces, count: int) -> Ints:
     sums[:, _KERNEL] += moved_ns
     sums[:, _BACKWARD] = by_phase[:, 1].sum(axis=1)
     return sums
-
-
-def _laid_over(piece_start_ns: Ints, segments: Segments | None) -> tuple[Ints, Ints, Ints]:
-    """Pieces cut where the scope changes: starts, the piece and the scope of each; both partition the same window."""
-    count = len(piece_start_ns)
-    if segments is None:
-        return piece_start_ns, np.arange(count), np.full(count, -1, dtype=np.int64)
-    # Scopes are few, and most begin and end at a piece's border.
-    at = np.searchsorted(piece_start_ns, segments.start_ns)
-    cuts = piece_start_ns[np.minimum(at, count - 1)] != segments.start_ns
-    starts = np.insert(piece_start_ns, at[cuts], segments.start_ns[cuts])
-    piece = np.cumsum(np.insert(np.ones(count, dtype=np.int64), at[cuts], 0)) - 1
-    begins = np.append(at + np.cumsum(cuts) - cuts, len(starts))
-    return starts, piece, np.repeat(segments.owner, np.diff(begins))
 
 
 def _belongs(scopes: Scopes, scope: Ints, count: int) -> tuple[Ints, Bools]:

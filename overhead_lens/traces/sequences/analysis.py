@@ -228,10 +228,10 @@ def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
     """The repeats with the largest savings; a part of a repeat is dropped unless it occurs more often."""
     if len(items.name) < _FEWEST or _beyond_int64(items):
         return []
-    tokens = _rows_with_ends(items)
+    tokens, names = _tokens(items)
     spared = _Spared(items, tokens)
     scored = sorted(
-        ((spared.bound(repeat), repeat) for repeat in repeats(_separated(items), spared.weights)),
+        ((spared.bound(repeat), repeat) for repeat in repeats(names, spared.weights)),
         key=lambda pair: (-pair[0].most_ns, -pair[1].length, int(pair[1].places[0])),
     )
     chosen = islice(_distinct(scored, _alone(items)[tokens]), _MOST)
@@ -247,16 +247,11 @@ def _beyond_int64(items: Items) -> bool:
     return any(float(ns.sum(dtype=np.float64)) > _MOST_SUM for ns in times)
 
 
-def _rows_with_ends(items: Items) -> Ints:
-    """The items, and after each lane its last once more as its end."""
+def _tokens(items: Items) -> tuple[Ints, Ints]:
+    """The items, and after each lane its last once more as its end; their names, each end's its own: no repeat crosses it."""
     last = np.flatnonzero(np.append(items.lane[1:] != items.lane[:-1], True))
-    return np.insert(np.arange(len(items.name)), last + 1, last)
-
-
-def _separated(items: Items) -> Ints:
-    """Names with one of its own at the end of each lane, so that nothing repeats across two lanes."""
-    last = np.flatnonzero(np.append(items.lane[1:] != items.lane[:-1], True))
-    return np.insert(items.name, last + 1, len(items.names) + np.arange(len(last)))
+    ends = len(items.names) + np.arange(len(last))
+    return np.insert(np.arange(len(items.name)), last + 1, last), np.insert(items.name, last + 1, ends)
 
 
 def _alone(items: Items) -> Bools:
