@@ -30,11 +30,11 @@ ISSUES = ("partial_overlap", "negative_duration", "unlinked_device_event", "trun
 
 
 class Category(Row, frozen=True):
-    """A host category, ns; one recording has no interval, so ``ci95_ns`` is null."""
+    """A host category, ns; ``ci95_ns`` is null unless ``evidence`` is ``estimate``, as one recording has no other interval."""
 
     category: str
     ns: int
-    ci95_ns: None
+    ci95_ns: tuple[int, int] | None
     share: ShareOfTime
     evidence: str
     parts: list[Part]
@@ -189,7 +189,10 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
 
 
 def _host(host: Sequence[HostCategory]) -> list[Category]:
-    return [fill(Category, category, ci95_ns=None) for category in host]
+    return [
+        fill(Category, category, ci95_ns=category.ci95_ns if category.evidence == "estimate" else None)
+        for category in host
+    ]
 
 
 def _modules(modules: ModuleBudgets | None) -> Modules | None:

@@ -33,7 +33,8 @@ class HostCategory:
     """One category of the host budget.
 
     Attributes:
-        evidence: ``samples``, ``trace``, ``clock`` (timed by itself) or ``none`` (never observed).
+        evidence: ``samples``, ``trace``, ``clock`` (timed by itself), ``estimate`` (a trace, where operators' time is divided)
+            or ``none`` (never observed).
         parts: Sum exactly to ``ns``; empty for a category without parts.
         top: Frames with the most self time in this category, largest first.
     """

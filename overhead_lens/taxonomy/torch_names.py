@@ -132,10 +132,14 @@ COMPOSITES = frozenset(
     for name in (
         "to", "contiguous", "reshape", "flatten", "type_as", "resolve_conj", "resolve_neg", "item", "is_nonzero", "matmul",
         "linear", "dropout", "layer_norm", "batch_norm", "conv1d", "conv2d", "conv3d", "cross_entropy_loss", "nll_loss",
-        "nll_loss_nd", "scaled_dot_product_attention", "max_pool2d", "einsum", "chunk", "square",
+        "nll_loss_nd", "scaled_dot_product_attention", "max_pool2d", "einsum", "chunk", "square", "group_norm", "rms_norm",
+        "outer", "pad", "cdist", "broadcast_tensors", "expand_as", "log_sigmoid", "thnn_conv2d", "lstm",
+        "gru", "_batch_norm_impl_index", "_to_copy", "clone", "zeros", "ones", "full", "repeat", "convolution",
+        "_convolution", "embedding",
     )
 )  # fmt: skip
-"""Operators that compute by calling others only (CompositeImplicitAutograd in ``aten/src/ATen/native/native_functions.yaml``)."""
+"""Operators that compute by calling others only: CompositeImplicitAutograd in ``aten/src/ATen/native/native_functions.yaml``,
+and from ``_to_copy`` on those that are written so below ``aten/src/ATen/native``."""
 
 WITHOUT_KERNEL = VIEWS | COMPOSITES
 """Operators whose own time holds no kernel."""

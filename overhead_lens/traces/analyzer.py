@@ -33,10 +33,11 @@ from overhead_lens.traces.findings.recorded import Recorded
 from overhead_lens.traces.health import trace_issues, trace_notes
 from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events
 from overhead_lens.traces.host_budget import (
+    DispatchFloor,
     ThreadPieces,
     backward_passes,
+    dispatch_floor,
     host_budgets,
-    operator_floor_ns,
     thread_pieces,
 )
 from overhead_lens.traces.intervals import distinct_values
@@ -131,7 +132,7 @@ class Analyzer:
             over_time=self.over_time,
             findings=findings(self._recorded(analysis)),
             issues=trace_issues(self.trace, analysis, self._timelines, self.linked),
-            notes=trace_notes(self.trace, analysis, self._timelines, self.linked, has_floor=self._floor_ns is not None),
+            notes=trace_notes(self.trace, analysis, self._timelines, self.linked, has_floor=self._floor is not None),
             sequences=tuple(one.sequence for one in repeated.result()),
         )
 
@@ -189,10 +190,10 @@ class Analyzer:
             return {}
         timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
         busiest = timelines[0]
-        passes, floor_ns = backward_passes(timelines), operator_floor_ns(timelines)
+        passes, floor = backward_passes(timelines), dispatch_floor(timelines)
         waits_from_ns = self._waits_from_ns
         pieces = side_by_side(
-            lambda line: thread_pieces(line, passes, waits_from_ns, floor_ns, is_busiest=line is busiest),
+            lambda line: thread_pieces(line, passes, waits_from_ns, floor, is_busiest=line is busiest),
             timelines,
             events=events,
         )
@@ -271,12 +272,12 @@ class Analyzer:
         return [pieces.timeline for pieces in self.threads.values()]
 
     @property
-    def _floor_ns(self) -> int | None:
-        return next((pieces.floor_ns for pieces in self.threads.values()), None)
+    def _floor(self) -> DispatchFloor | None:
+        return next((pieces.floor for pieces in self.threads.values()), None)
 
     @cached_property
     def _kernel_ns(self) -> Ints:
-        return kernel_estimate(self.host, self._timelines, self._floor_ns)
+        return kernel_estimate(self.host, self._timelines, self._floor.ns if self._floor else None)
 
     @cached_property
     def _waits_from_ns(self) -> Ints:

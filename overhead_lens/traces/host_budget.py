@@ -15,7 +15,8 @@ A backward pass runs from the first to the last event of the autograd threads wi
     autograd             [node] [node]   [node]
 
 An operator's span holds its dispatch and, on a CPU, its kernel. For one that launched nothing the division is an estimate:
-dispatcher gets what a view operator of the same trace takes, since views compute nothing, and kernel gets the rest.
+dispatcher gets a multiple of what a view operator of the same trace takes, since views compute nothing and their dispatch shows
+what recording an event costs, and kernel gets the rest. The multiple is measured (docs/methodology/operators.md).
 """
 
 from __future__ import annotations
@@ -59,9 +60,19 @@ _GAPS = (
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
 _HAS_NO_WORK = passing(range(len(_GAPS)), (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP).__contains__)
 _MOST_FRAMES = 5
+# An operator on one element takes so many times as long as a view: in the middle, and between what for 95 % of operators.
+_OF_VIEW, _LEAST_OF_VIEW, _MOST_OF_VIEW = 5, 1, 14
 _EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
 _Spent: TypeAlias = list[tuple[int, str, int]]
 """Number of the attribution, name and ns."""
+
+
+class DispatchFloor(NamedTuple):
+    """What the dispatch of one operator takes, in ns: of the middle operator, and between what it lies for 95 % of them."""
+
+    ns: int
+    low_ns: int
+    high_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,7 @@ class ThreadPieces:
         attribution: int64: number in ``attributions``.
         name: int64: number in ``names``.
         is_idle: bool: the thread had nothing to do, or nobody knows what.
-        floor_ns: What dispatching one operator takes; None for no estimate.
+        floor: None for no estimate of kernels.
     """
 
     timeline: ThreadTimeline
@@ -86,7 +97,7 @@ class ThreadPieces:
     is_idle: Bools
     attributions: Sequence[Attribution]
     names: Sequence[str]
-    floor_ns: int | None
+    floor: DispatchFloor | None
 
     def categories(self) -> Ints:
         """Category per piece, as a number in ``HOST_CATEGORIES``."""
@@ -95,19 +106,19 @@ class ThreadPieces:
 
     def computing(self, owner: Ints) -> Ints:
         """Which pieces, by their owners, belong to operators that are divided into dispatch and kernel."""
-        if self.floor_ns is None:
+        if self.floor is None:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(np.append(self.timeline.computes, False)[owner])
 
     def kernels(self, owner: Ints, dur_ns: Ints) -> tuple[Ints, Ints]:
-        """Pieces that may hold a kernel, and what each takes beyond the first ``floor_ns`` of its operator: dispatch comes first.
+        """Pieces that may hold a kernel, and what each takes beyond the dispatch of its operator, which comes first.
 
         Args:
             owner: int64 per piece, in order of time.
         """
         at = self.computing(owner)
         until_ns: Ints = pd.Series(dur_ns[at]).groupby(owner[at], sort=False).cumsum().to_numpy()
-        return at, np.clip(until_ns - (self.floor_ns or 0), 0, dur_ns[at])
+        return at, np.clip(until_ns - (self.floor.ns if self.floor else 0), 0, dur_ns[at])
 
 
 def backward_passes(timelines: Sequence[ThreadTimeline]) -> Union:
@@ -149,7 +160,7 @@ def _works(timeline: ThreadTimeline) -> Bools:
 
 
 def thread_pieces(
-    timeline: ThreadTimeline, passes: Union, waits_from_ns: Ints, floor_ns: int | None, *, is_busiest: bool
+    timeline: ThreadTimeline, passes: Union, waits_from_ns: Ints, floor: DispatchFloor | None, *, is_busiest: bool
 ) -> ThreadPieces:
     """The pieces of a thread.
 
@@ -190,7 +201,7 @@ def thread_pieces(
         ~owned & _HAS_NO_WORK[gap],
         attributions,
         [*host.names, *(name for _, name in _GAPS)],
-        floor_ns,
+        floor,
     )
 
 
@@ -206,13 +217,19 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_bus
     return np.where(inside, _UNKNOWN_GAP, _OUTSIDE_GAP)
 
 
-def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
+def view_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
     """Median self time of the trace's view operators, which dispatch and compute nothing; None if it has none."""
     samples = [
         timeline.self_ns[_is_view(timeline.host)[timeline.events] & ~timeline.launches_below] for timeline in timelines
     ]
     views = np.concatenate(samples) if samples else np.zeros(0, dtype=np.int64)
     return int(np.percentile(views, 50, method="lower")) if len(views) else None
+
+
+def dispatch_floor(timelines: Sequence[ThreadTimeline]) -> DispatchFloor | None:
+    """As many times what a view of the trace takes as operators on one element do; None for a trace without views."""
+    view = view_ns(timelines)
+    return None if view is None else DispatchFloor(_OF_VIEW * view, _LEAST_OF_VIEW * view, _MOST_OF_VIEW * view)
 
 
 def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[HostCategory, ...]]:
@@ -236,62 +253,78 @@ def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[
     for window, attribution, name, ns in zip(*combinations, strict=True):
         if ns:
             spent[window].append((attribution, pieces.names[name], ns))
+    less_ns, more_ns = (sum_by(moved.window, ns, len(windows)).tolist() for ns in (moved.less_ns, moved.more_ns))
     return [
-        _categories(attributions, each, window.wall_ns, estimated=pieces.floor_ns is not None)
-        for each, window in zip(spent, windows, strict=True)
+        _categories(attributions, *each)
+        for each in zip(spent, (window.wall_ns for window in windows), less_ns, more_ns, strict=True)
     ]
 
 
 class _Moved(NamedTuple):
-    """Time that is kernel, not dispatch, by estimate: window, number of the operator's name, and ns; int64 arrays."""
+    """Time that is kernel, not dispatch, by estimate; int64 arrays.
+
+    Attributes:
+        window, name: Number of the window and of the operator's name.
+        less_ns, more_ns: What of ``ns`` may be dispatch, and what may be kernel besides.
+    """
 
     window: Ints
     name: Ints
     ns: Ints
+    less_ns: Ints
+    more_ns: Ints
 
 
 def _kernel_estimate(pieces: ThreadPieces, parts: Piece) -> _Moved:
-    """Time beyond ``floor_ns`` of each event in each window."""
+    """Time beyond its dispatch of each event in each window."""
     owner, count = pieces.owner[parts.piece], len(pieces.timeline.events)
     chosen = pieces.computing(owner)
-    if not len(chosen):
-        return _Moved(owner[:0], owner[:0], owner[:0])
+    if pieces.floor is None or not len(chosen):
+        return _Moved(*[owner[:0]] * 5)
     codes, keys = pd.factorize(parts.interval[chosen] * count + owner[chosen])
-    beyond_ns = sum_by(codes, parts.dur_ns[chosen], len(keys)) - (pieces.floor_ns or 0)
-    window, event = np.divmod(keys[beyond_ns > 0], count)
-    return _Moved(window, pieces.timeline.host.name[pieces.timeline.events[event]], beyond_ns[beyond_ns > 0])
+    own_ns, (floor_ns, low_ns, high_ns) = sum_by(codes, parts.dur_ns[chosen], len(keys)), pieces.floor
+    ns, least_ns, most_ns = (np.maximum(own_ns - each, 0) for each in (floor_ns, high_ns, low_ns))
+    window, event = np.divmod(keys, count)
+    name = pieces.timeline.host.name[pieces.timeline.events[event]]
+    return _Moved(window, name, ns, ns - least_ns, most_ns - ns)
 
 
 def _categories(
-    attributions: Sequence[Attribution], spent: _Spent, wall_ns: int, *, estimated: bool
+    attributions: Sequence[Attribution], spent: _Spent, wall_ns: int, less_ns: int, more_ns: int
 ) -> tuple[HostCategory, ...]:
+    """Every category of one window; of ``kernel`` so much may be ``dispatcher``, and of ``dispatcher`` so much ``kernel``."""
     own: dict[str, Counter[int]] = {category: Counter() for category in HOST_CATEGORIES}
     frames: dict[str, Counter[str]] = {category: Counter() for category in HOST_CATEGORIES}
     for attribution, name, ns in spent:
         category = attributions[attribution].category
         own[category][attribution] += ns
         frames[category][name] += ns
+    errors_ns = {_KERNEL.category: (less_ns, more_ns), _DISPATCH.category: (more_ns, less_ns)}
     return tuple(
         _category(
-            category, {attributions[number]: ns for number, ns in mine.items()}, frames[category], wall_ns, estimated
+            category,
+            {attributions[number]: ns for number, ns in mine.items()},
+            frames[category],
+            wall_ns,
+            errors_ns.get(category, (0, 0)),
         )
         for category, mine in own.items()
     )
 
 
 def _category(
-    category: str, own: Mapping[Attribution, int], frames: Mapping[str, int], wall_ns: int, estimated: bool
+    category: str, own: Mapping[Attribution, int], frames: Mapping[str, int], wall_ns: int, errors_ns: tuple[int, int]
 ) -> HostCategory:
-    if not own:
+    if not own and not any(errors_ns):
         return _EMPTY[category]
     ns = sum(own.values())
     top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
     return HostCategory(
         category,
         ns,
-        (ns, ns),
+        (ns - errors_ns[0], ns + errors_ns[1]),
         ns / wall_ns,
-        "estimate" if estimated and _KERNEL in own else "trace",
+        "estimate" if any(errors_ns) else "trace",
         parts_of(category, ns, own),
         tuple(Frame(name, frame_ns) for name, frame_ns in top),
     )

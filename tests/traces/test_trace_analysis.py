@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
 from overhead_lens.traces.intervals import both, cut, merged, union
 from overhead_lens.traces.launches import launching_operators
+from tests.documents import validated
 from tests.drawn.timelines import (
     AUTOGRAD,
     CLASSIFIER,
@@ -81,25 +84,33 @@ def test_a_lambda_guard_is_guard_time() -> None:
 
 
 def test_a_cpu_operator_is_divided_by_what_a_view_takes() -> None:
+    """Views take 10 ns, so dispatch takes 50, between 10 and 140."""
     analysis = analyzer_of(
-        drawn("[--)", VIEW),
-        drawn("   [--)", "aten::t"),
-        drawn("      [-------------)", "aten::gelu"),
-        drawn("                    [)", "aten::relu"),
+        timed(0, 10, VIEW), timed(10, 10, "aten::t"), timed(20, 200, "aten::gelu"), timed(230, 30, "aten::relu")
     ).analysis()
-    assert host(analysis.host) == {"dispatcher": 3 + 3 + 3 + 1, "kernel": 11}
+    assert host(analysis.host) == {"dispatcher": 10 + 10 + 50 + 30, "kernel": 150, "python": 10}
     by_name = {each.category: each for each in analysis.host}
-    assert (by_name["kernel"].evidence, by_name["dispatcher"].evidence) == ("estimate", "trace")
+    assert by_name["kernel"].ci95_ns == (200 - 140, 200 - 10 + 30 - 10)
+    assert by_name["dispatcher"].ci95_ns == (10 + 10 + 10 + 10, 10 + 10 + 140 + 30)
+    assert {each.evidence for name, each in by_name.items() if name in {"kernel", "dispatcher"}} == {"estimate"}
     assert any("estimate" in note for note in analysis.notes)
+    (trace,) = validated(to_json(analysis))["traces"]
+    written = {row["category"]: row["ci95_ns"] for row in trace["host"]}
+    assert (written["kernel"], written["dispatcher"], written["python"]) == ([60, 210], [40, 190], None)
+    assert re.search(r"kernel \(estimate\) .* 60 ns \.\. 210 ns$", to_text(analysis), re.MULTILINE)
+
+
+def test_an_operator_that_may_hold_a_kernel_widens_the_interval() -> None:
+    """Of the 30 ns of one operator none is kernel by estimate, and up to 20 may be."""
+    analysis = analyzer_of(timed(0, 10, VIEW), timed(10, 30, "aten::relu")).analysis()
+    assert host(analysis.host) == {"dispatcher": 40}
+    by_name = {each.category: each for each in analysis.host}
+    assert (by_name["kernel"].ci95_ns, by_name["dispatcher"].ci95_ns) == ((0, 20), (20, 40))
 
 
 def test_an_operator_that_only_calls_others_is_dispatcher_as_a_whole() -> None:
-    analysis = analyzer_of(
-        drawn("[--)", VIEW),
-        drawn("   [--------------)", "aten::linear"),
-        drawn("      [---------)", "aten::addmm"),
-    ).analysis()
-    assert host(analysis.host) == {"dispatcher": 3 + 5 + 3, "kernel": 7}
+    analysis = analyzer_of(timed(0, 10, VIEW), timed(10, 300, "aten::linear"), timed(50, 100, "aten::addmm")).analysis()
+    assert host(analysis.host) == {"dispatcher": 10 + 200 + 50, "kernel": 50}
 
 
 def test_an_operator_that_launches_is_dispatcher_as_a_whole() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 
-from overhead_lens.report.cells import count, length, names, numbers, row, share, text, time
+from overhead_lens.report.cells import bounds, count, length, names, numbers, row, share, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import (
     Bar,
@@ -270,8 +270,9 @@ def _host(analysis: TraceAnalysis) -> Iterator[Section]:
         return
     busiest, wall_ns = analysis.threads[0], analysis.window.wall_ns
     rows = [each for category in busiest.host if category.ns for each in _category(category, wall_ns)]
-    rows.append(row("sum = window", "", "100 %", time(wall_ns), "", tone="bold", is_sum=True))
-    columns = [names("where"), names("", gives_way=2), *numbers("share", "time"), names("most in", gives_way=1)]
+    rows.append(row("sum = window", "", "100 %", time(wall_ns), "", "", tone="bold", is_sum=True))
+    columns = [names("where"), names("", gives_way=3), *numbers("share", "time")]
+    columns += [names("most in", gives_way=1), names("95 % interval", gives_way=2)]
     bar = Bars([host_bar("", "", busiest.host, wall_ns)], f"The categories, which sum to {format_ns(wall_ns)}.")
     name = _thread_name(busiest)
     yield Section(f"Host: {name}, sum = window", [bar, Table(columns, rows, more="")], reach="everywhere")
@@ -283,13 +284,15 @@ def _category(category: HostCategory, wall_ns: int) -> Iterator[Row]:
     label = text(look + (" (estimate)" if category.evidence == "estimate" else ""), look)
     first = f"{format_ns(category.top[0].ns)} {category.top[0].frame}" if category.top else ""
     yield row(
-        *(label, length(category.ns, wall_ns, look=look), share(category.share), time(category.ns)),
+        *(label, length(category.ns, wall_ns, category.ci95_ns, look), share(category.share), time(category.ns)),
         text(first, tone="dim"),
+        bounds(category.ci95_ns) if category.evidence == "estimate" else Cell(),
         is_minor=category.share < _SHOWN_SHARE,
     )
     for part in category.parts:
         if part.ns:
-            yield replace(part_row(part.name, part.ns, max(1, wall_ns), look), tone="dim", is_minor=True)
+            shown = part_row(part.name, part.ns, max(1, wall_ns), look)
+            yield replace(shown, cells=[*shown.cells, Cell()], tone="dim", is_minor=True)
 
 
 def _thread_name(thread: ThreadBudget) -> str:
