@@ -27,7 +27,7 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
         *device_causes(recorded),
         *unlike_steps(recorded),
         *fusible_kernels(recorded),
-        *dispatcher_of_small_operators(recorded),
+        *dispatcher_of_small_operators(recorded, known),
     ]
     if any(one.finding.share >= CAUSE_SHARE for one in found if one.finding.id != COMPUTES):
         # Computing is a device's purpose, so it is a cause only without another.

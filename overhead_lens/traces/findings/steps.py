@@ -9,9 +9,10 @@ import numpy as np
 
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.budgets import TraceStep
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Located, Recorded, Wording
-from overhead_lens.traces.intervals import NOTHING, union
+from overhead_lens.traces.intervals import NOTHING, Union, union
 
 _UNLIKE, _FEWEST = 1.5, 3
 _OPERATOR_SHARE = 0.1
@@ -69,17 +70,14 @@ def _usual_of_others(values: Ints) -> Ints:
     return usual
 
 
-def dispatcher_of_small_operators(recorded: Recorded) -> Iterator[Located]:
-    """Without a device: what the busiest thread spends in the dispatcher, from a tenth of the window on."""
-    analysis = recorded.analysis
-    if analysis.devices or not analysis.threads:
+def dispatcher_of_small_operators(recorded: Recorded, known: Union) -> Iterator[Located]:
+    """Without a device: what the busiest thread spends in the dispatcher beyond ``known``, from a tenth of the window on."""
+    if recorded.devices or not recorded.threads:
         return
-    ns = next(category.ns for category in analysis.host if category.category == "dispatcher")
-    if ns < _OPERATOR_SHARE * analysis.window.wall_ns:
-        return
-    led = sorted(
-        (cost for cost in analysis.operators if cost.category == "dispatcher" and cost.dispatch_ns),
-        key=lambda cost: -cost.dispatch_ns,
-    )
-    named = tuple(Evidence(cost.name, cost.count, cost.dispatch_ns) for cost in led[:MOST_EVIDENCE])
-    yield from recorded.located(_OPERATORS, ns, NOTHING, named)
+    host, timeline = recorded.host, next(iter(recorded.threads.values())).timeline
+    dispatches = passing(host.attributions, lambda each: each.category == "dispatcher")[timeline.attribution]
+    dispatches &= ~known.holds(host.start_ns[timeline.events])
+    calls = timeline.events[dispatches]
+    ns = timeline.self_ns[dispatches] - recorded.kernel_ns[calls]
+    if ns.sum() >= _OPERATOR_SHARE * recorded.wall_ns:
+        yield from recorded.located(_OPERATORS, int(ns.sum()), NOTHING, recorded.of_calls(calls, ns))

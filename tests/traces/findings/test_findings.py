@@ -167,7 +167,19 @@ def test_operators_on_a_host_alone(python: int, there: bool) -> None:
     assert ("many_small_operators" in found) == there
     if there:
         operators = found["many_small_operators"]
-        assert (operators.bound_ns, operators.evidence) == (1, (Evidence("aten::view", 1, 1),))
+        assert (operators.bound_ns, operators.evidence) == (1, (Evidence("aten::view", 1, 1, line="my.py(1): f"),))
+
+
+def test_operators_of_an_optimizer_are_its_own() -> None:
+    """Of the views, those outside of the optimizer count besides it."""
+    found = findings(
+        timed(0, 800, "Optimizer.step#SGD.step", "user_annotation"),
+        *(timed(10 * place, 10, "aten::view") for place in range(75)),
+        *(timed(10 * place, 10, "aten::t") for place in range(80, 100)),
+    )
+    optimizer, operators = found["unfused_optimizer"], found["many_small_operators"]
+    assert (optimizer.bound_ns, operators.bound_ns) == (800, 200)
+    assert operators.evidence == (Evidence("aten::t", 20, 200),)
 
 
 def test_a_trace_of_python_alone_has_none() -> None:
