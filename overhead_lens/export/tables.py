@@ -53,7 +53,7 @@ def _values(model: Any) -> dict[str, Any]:
 def _events(analyzed: Analyzed) -> pa.Table:
     events, names = analyzed.trace.events, analyzed.trace.thread_names
     columns: dict[str, Any] = {"rank": pa.repeat(pa.scalar(analyzed.analysis.rank, pa.int64()), len(events))}
-    columns |= {name: _column(events[name]) for name in events.columns}
+    columns |= _columns(events, *events.columns)
     number, threads = threads_of(events, np.arange(len(events)))
     return pa.table({**columns, "thread": _text(number, [names.get(thread, "") for thread in threads])})
 
@@ -64,20 +64,10 @@ def _launches(analyzed: Analyzed) -> pa.Table:
     known = linked.launch >= 0
     kernels, calls = events.iloc[linked.rows[known]], events.iloc[linked.launch[known]]
     latency_ns = np.maximum(0, kernels["start_ns"].to_numpy() - calls["start_ns"].to_numpy())
-    return pa.table(
-        {
-            "call": _column(calls["name"]),
-            "call_start_ns": _column(calls["start_ns"]),
-            "call_dur_ns": _column(calls["dur_ns"]),
-            "tid": _column(calls["tid"]),
-            "kernel": _column(kernels["name"]),
-            "start_ns": _column(kernels["start_ns"]),
-            "dur_ns": _column(kernels["dur_ns"]),
-            "latency_ns": latency_ns,
-            "device": _column(kernels["device"]),
-            "stream": _column(kernels["stream"]),
-        }
-    )
+    of_call = {"call": "name", "call_start_ns": "start_ns", "call_dur_ns": "dur_ns", "tid": "tid"}
+    columns: dict[str, Any] = {name: _column(calls[column]) for name, column in of_call.items()}
+    columns |= {"kernel": _column(kernels["name"]), **_columns(kernels, "start_ns", "dur_ns")}
+    return pa.table({**columns, "latency_ns": latency_ns, **_columns(kernels, "device", "stream")})
 
 
 def _steps(analyzed: Analyzed) -> pa.Table:
@@ -153,7 +143,7 @@ def _metrics(analyzed: Analyzed) -> pa.Table:
 def _work(analyzed: Analyzed) -> pa.Table:
     work = analyzed.trace.work
     events = analyzed.trace.events.iloc[work["row"].to_numpy()]
-    columns = {name: _column(events[name]) for name in ("name", "device", "stream", "start_ns", "dur_ns")}
+    columns = _columns(events, "name", "device", "stream", "start_ns", "dur_ns")
     for name in ("bytes", "graph", "graph_node", "occupancy_percent", "blocks_per_sm", "warps_per_sm"):
         counted = name in work.columns
         values = work[name if counted else f"{name.removesuffix('_percent')}_millionths"].to_numpy()
@@ -179,9 +169,13 @@ def _pieces(name: str) -> Callable[[Analyzed], pa.Table]:
 
     def table(analyzed: Analyzed) -> pa.Table:
         frame: pd.DataFrame = getattr(analyzed.pieces, name)
-        return pa.table({column: _column(frame[column]) for column in frame.columns})
+        return pa.table(_columns(frame, *frame.columns))
 
     return table
+
+
+def _columns(frame: pd.DataFrame, *names: str) -> dict[str, Any]:
+    return {name: _column(frame[name]) for name in names}
 
 
 def _column(series: pd.Series[Any]) -> Any:

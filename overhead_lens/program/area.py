@@ -131,9 +131,8 @@ class Area:
 
     def rows(self) -> list[StepRecord]:
         """The rows so far."""
-        size = self._words[Word.ROWS] * _ROW.size
-        start = _WORDS * 8
-        return [StepRecord(*fields) for fields in _ROW.iter_unpack(self._memory[start : start + size])]
+        end = _FIRST + self._words[Word.ROWS] * _ROW_BYTES
+        return [StepRecord(*fields) for fields in _ROW.iter_unpack(self._memory[_FIRST:end])]
 
     @property
     def is_full(self) -> bool:

@@ -38,7 +38,7 @@ class StepTrace:
         self._folder = folder
         self._profile: Any = None
         self._window: Any = None
-        self._limit = threading.Timer(0, self._drop)
+        self._limit = threading.Timer(0, self._stop)
         self.steps = 0
         self.reason = ""
         self.sees_device = False
@@ -67,7 +67,7 @@ class StepTrace:
         with self._quiet():
             self._profile.__enter__()
         # The steps may end before they have been recorded, and the program go on for long.
-        self._limit = threading.Timer(_LEAST_S + _PATIENCE * self.steps * step_ns / 1e9, _in_main_thread, [self._drop])
+        self._limit = threading.Timer(_LEAST_S + _PATIENCE * self.steps * step_ns / 1e9, _in_main_thread, [self._stop])
         self._limit.daemon = True
         self._limit.start()
         return True
@@ -89,9 +89,6 @@ class StepTrace:
         if profile is not None:
             with self._quiet():
                 profile.export_chrome_trace(str(self._folder / TRACE))
-
-    def _drop(self) -> None:
-        self._stop()
 
     def _stop(self) -> Any:
         profile, self._profile = self._profile, None
@@ -151,7 +148,7 @@ _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _kept: list[object] = []
 
 
-def _in_main_thread(action: Callable[[], None]) -> None:
+def _in_main_thread(action: Callable[[], object]) -> None:
     """Make the main thread run something soon, between two of its instructions (CPython's ``Py_AddPendingCall``).
 
     Not within a backward pass, after which the autograd engine restores what was on before it, profilers included.

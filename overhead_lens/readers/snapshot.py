@@ -21,9 +21,8 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns
 from overhead_lens.readers.kineto.event import DAMAGED, dicts
-from overhead_lens.readers.kineto.frame import framed
+from overhead_lens.readers.kineto.frame import nothing
 from overhead_lens.readers.kineto.model import StackFrame, Trace
 from overhead_lens.stats.values import Ints
 
@@ -101,14 +100,10 @@ def _trace(traces: list[Any], segments: Any, path: Path) -> Trace:
     memory = pd.concat(frames, ignore_index=True) if frames else _frame(0, *[np.zeros(0, dtype=np.int64)] * 6)
     origin_ns = int(memory["start_ns"].min()) if len(memory) else 0
     memory["start_ns"] -= origin_ns
-    values: dict[str, Any] = {name: np.zeros(0, dtype=np.int32) for name in CODES}
-    values |= {name: np.zeros(0, dtype=np.int64) for name in NUMBERS}
-    events_frame = framed(Columns(np.zeros(0, dtype=np.int8), values, [])).events
+    empty = nothing().events
     issues = {DAMAGED: damaged} if damaged else {}
     size_bytes = path.stat().st_size
-    return Trace(
-        str(path), events_frame, count, size_bytes, origin_ns, issues, memory=memory, stacks=tuple(stacks.numbers)
-    )
+    return Trace(str(path), empty, count, size_bytes, origin_ns, issues, memory=memory, stacks=tuple(stacks.numbers))
 
 
 class _Stacks:

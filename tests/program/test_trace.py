@@ -138,7 +138,7 @@ class Slow(torch.autograd.Function):
 
     @staticmethod
     def backward(context, gradient):
-        _in_main_thread(trace._drop)
+        _in_main_thread(trace._stop)
         end = time.perf_counter() + 0.1
         while time.perf_counter() < end:
             gradient = gradient + 0

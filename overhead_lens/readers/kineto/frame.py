@@ -176,10 +176,11 @@ def _thread_names(columns: Columns) -> dict[tuple[str, str], str]:
     }
 
 
-def no_memory() -> pd.DataFrame:
-    """The memory frame of a trace without such events."""
-    none = np.zeros(0, dtype=np.int64)
-    return memory_frame(dict.fromkeys(("pid", "tid", "start_ns"), none), none.reshape(0, len(MEMORY_NUMBERS)), [])
+def nothing() -> Framed:
+    """The frames of a trace without rows."""
+    values: dict[str, Any] = {name: np.zeros(0, dtype=np.int32) for name in CODES}
+    values |= {name: np.zeros(0, dtype=np.int64) for name in NUMBERS}
+    return framed(Columns(np.zeros(0, dtype=np.int8), values, []))
 
 
 def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str]) -> pd.DataFrame:
@@ -215,11 +216,6 @@ def counter_frame(placed: Mapping[str, Ints], values: Sequence[Values], strings:
     return made
 
 
-def no_counters() -> pd.DataFrame:
-    """The counter frame of a trace without counters."""
-    return counter_frame({name: np.zeros(0, dtype=np.int64) for name in (*PLACES, "start_ns")}, [], [])
-
-
 def work_frame(rows: Ints, table: Ints, frame_rows: Ints) -> pd.DataFrame:
     """The work frame.
 
@@ -235,9 +231,3 @@ def work_frame(rows: Ints, table: Ints, frame_rows: Ints) -> pd.DataFrame:
     columns = {"row": at[place[held]]} | {name: table[held, number] for number, name in enumerate(WORK_COLUMNS)}
     made: pd.DataFrame = pd.DataFrame(columns)
     return made
-
-
-def no_work() -> pd.DataFrame:
-    """The work frame of a trace without such arguments."""
-    none = np.zeros(0, dtype=np.int64)
-    return work_frame(none, none.reshape(0, len(WORK_COLUMNS)), none)

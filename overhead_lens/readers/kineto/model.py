@@ -59,7 +59,7 @@ import pandas as pd
 
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS
 from overhead_lens.readers.kineto.event import dicts
-from overhead_lens.readers.kineto.frame import no_counters, no_memory, no_work
+from overhead_lens.readers.kineto.frame import nothing
 
 EVENT_COLUMNS = (*CODES, *NUMBERS)
 
@@ -95,9 +95,9 @@ class Trace:
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]] = lambda rows: [{} for _ in rows]
-    memory: pd.DataFrame = field(default_factory=no_memory)
-    counters: pd.DataFrame = field(default_factory=no_counters)
-    work: pd.DataFrame = field(default_factory=no_work)
+    memory: pd.DataFrame = field(default_factory=lambda: nothing().memory)
+    counters: pd.DataFrame = field(default_factory=lambda: nothing().counters)
+    work: pd.DataFrame = field(default_factory=lambda: nothing().work)
     stacks: Sequence[Sequence[StackFrame]] | None = None
 
     @property

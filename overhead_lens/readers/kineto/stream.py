@@ -115,7 +115,8 @@ def scan(source: Source, head: list[Ints], path: Path) -> Contents:
 
 def is_scanner_compiled() -> bool:
     """Whether the scanner was compiled on this machine."""
-    return _Scan(Path()).is_stored
+    scanner = _Scan(Path())
+    return layout.scan.is_stored(*scanner.passed(np.zeros(0, dtype=np.uint8), 0, 0, final=True))
 
 
 class _Scan:
@@ -133,7 +134,7 @@ class _Scan:
         self._row = 0
         self._kept: dict[int, bytes] = {}
         self._values: list[Values] = []
-        self._said = _new_said()
+        self._said = np.empty((_CHUNK_ROWS, 1 + layout.SAID_COUNT), dtype=np.int64)
         self._full_said: list[Ints] = []
         self._asked_for = np.zeros(0, dtype=np.int8)
         self._products = 0
@@ -141,12 +142,7 @@ class _Scan:
         self._before = b""
         self._after: list[bytes] = []
 
-    @property
-    def is_stored(self) -> bool:
-        """Whether its machine code is there."""
-        return layout.scan.is_stored(*self._passed(np.zeros(0, dtype=np.uint8), 0, 0, final=True))
-
-    def _passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
+    def passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
         """Arguments for the scanner."""
         rows, table = (*self._rows, self._said, self._row), self._strings.table
         return text, at, end, final, *rows, self._field, *table, self._counters
@@ -155,7 +151,8 @@ class _Scan:
         raw_bytes = 0
         rest = np.zeros(0, dtype=np.uint8)
         begun = False
-        for block, final in _with_final(_blocks(source, head)):
+        for block in _blocks(source, head):
+            final = block.size == 0
             raw_bytes = block.offset + block.size
             joined = _joined(block, rest)
             start = joined.start
@@ -196,7 +193,7 @@ class _Scan:
         end = block.start + block.size
         while True:
             first = self._row
-            status, at, self._row = layout.scan(*self._passed(block.data, at, end, final=final))
+            status, at, self._row = layout.scan(*self.passed(block.data, at, end, final=final))
             self._settle(block, first)
             if status == layout.NEED_ROWS:
                 self._close_rows()
@@ -211,7 +208,8 @@ class _Scan:
         kind, codes, numbers = self._rows
         for row in (first + np.flatnonzero(kind[first : self._row] == layout.DEFERRED)).tolist():
             at = int(numbers[layout.ARGS_AT][row])
-            read = parse_row(block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes())
+            entry = block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes()
+            read = parse_row(entry)
             if read.issue is not None:
                 self._issues[read.issue] += 1
             kind[row] = read.kind
@@ -221,7 +219,7 @@ class _Scan:
                 for column, name in zip(numbers, NUMBERS, strict=False):
                     column[row] = getattr(read, name)
             if read.kind in (COMPLETE, MEMORY):
-                self._settle_said(block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes(), row)
+                self._settle_said(entry, row)
         self._keep(block, first)
         self._settle_counters(block, first)
         numbers[layout.ARGS_AT][first : self._row] += block.offset - block.start
@@ -261,7 +259,12 @@ class _Scan:
     def _settle_said(self, entry: bytes, row: int) -> None:
         """Store the arguments of a deferred row about device work or an allocation; an allocation without any is only counted."""
         kind = self._rows[0]
-        said = _said_of_memory(entry) if kind[row] == MEMORY else _said_of_work(entry)
+        said: Sequence[int] | None
+        if kind[row] == MEMORY:
+            said = memory_numbers(json.dumps(_arguments(entry, is_entry=True)).encode())
+        else:
+            read = work_numbers(_arguments(entry, is_entry=True, parse_float=str))
+            said = None if read == NONE else read
         if said is not None:
             self._said[self._counters[layout.SAID]] = (row, *said)
             self._counters[layout.SAID] += 1
@@ -340,10 +343,6 @@ def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
     )
 
 
-def _new_said() -> Ints:
-    return np.empty((_CHUNK_ROWS, 1 + layout.SAID_COUNT), dtype=np.int64)
-
-
 def _joined(block: _Block, rest: Ints) -> _Block:
     """Prepend ``rest``, the unscanned end of the block before."""
     if len(rest) <= block.start:
@@ -351,12 +350,6 @@ def _joined(block: _Block, rest: Ints) -> _Block:
         return _Block(block.data, block.start - len(rest), block.size + len(rest), block.offset - len(rest))
     data = np.concatenate((rest, block.data[block.start : block.start + block.size]))
     return _Block(data, 0, len(data), block.offset - len(rest))
-
-
-def _with_final(blocks: Iterator[_Block]) -> Iterator[tuple[_Block, bool]]:
-    """Pair each block with whether it is the last; an empty block ends the file."""
-    for block in blocks:
-        yield block, block.size == 0
 
 
 def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
@@ -457,15 +450,6 @@ def _arguments_text(block: _Block, numbers: Ints, row: int) -> bytes:
     at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
     text = block.data[at : at + abs(size)].tobytes()
     return text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode()
-
-
-def _said_of_memory(entry: bytes) -> Sequence[int] | None:
-    return memory_numbers(json.dumps(_arguments(entry, is_entry=True)).encode())
-
-
-def _said_of_work(entry: bytes) -> Sequence[int] | None:
-    read = work_numbers(_arguments(entry, is_entry=True, parse_float=str))
-    return None if read == NONE else read
 
 
 def _arguments(text: bytes, *, is_entry: bool, parse_float: Callable[[str], Any] = float) -> Mapping[str, Any]:
