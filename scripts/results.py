@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,12 @@ class Column:
 
     name: str
     unit: str = ""
+
+
+def columns_of(heading: str) -> tuple[Column, ...]:
+    """The columns of a heading such as ``call | wall [ns]``, which has their units in brackets."""
+    found = (re.fullmatch(r"(.+?)(?: \[(.+)\])?", text.strip()) for text in heading.split("|"))
+    return tuple(Column(each[1], each[2] or "") for each in found if each is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.command import captured
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
     claim="repeat",
@@ -27,15 +27,9 @@ CLAIM = Claim(
         "So are captures whose interval contains the mean of all."
     ),
     command="python -m scripts.benchmarks.repeat FOLDER",
-    columns=(
-        Column("of a budget"),
-        Column("captures"),
-        Column("median", "ns"),
-        Column("lowest", "ns"),
-        Column("highest", "ns"),
-        Column("pairs that overlap", "share"),
-        Column("consecutive pairs", "share"),
-        Column("contain the pooled value", "share"),
+    columns=columns_of(
+        "of a budget | captures | median [ns] | lowest [ns] | highest [ns] | pairs that overlap [share] | "
+        "consecutive pairs [share] | contain the pooled value [share]"
     ),
 )
 

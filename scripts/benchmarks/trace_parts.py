@@ -20,7 +20,7 @@ from pathlib import Path
 
 from scripts.benchmarks.large_trace import write_trace
 from scripts.command import Done, complaint, python, run
-from scripts.results import ROOT, Cell, Claim, Column, Table
+from scripts.results import ROOT, Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
     claim="trace-parts",
@@ -31,14 +31,7 @@ CLAIM = Claim(
         "critical paths; memory is the peak of its resident set. Medians of the rounds."
     ),
     command="python -m scripts.benchmarks.trace_parts FOLDER",
-    columns=(
-        Column("events"),
-        Column("raw text", "MB"),
-        Column("part"),
-        Column("time", "s"),
-        Column("events a second", "1/s"),
-        Column("peak memory", "GB"),
-    ),
+    columns=columns_of("events | raw text [MB] | part | time [s] | events a second [1/s] | peak memory [GB]"),
 )
 
 _PARTS = """

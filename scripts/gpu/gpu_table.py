@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.documentation.reference_captures import keep
-from scripts.results import Cell, Claim, Column, Origin, Table
+from scripts.results import Cell, Claim, Origin, Table, columns_of
 
 MODES = ("eager", "compiled", "reduce-overhead")
 WORKLOADS = ("split_stack", "combined", "add1", "gelu")
@@ -49,18 +49,9 @@ CLAIM = Claim(
         "Published are the walls and kernel times of an A100."
     ),
     command="scripts/gpu/gpu_check.sh OUT",
-    columns=(
-        Column("of"),
-        Column("mode"),
-        Column("wall", "ns"),
-        Column("device busy", "ns"),
-        Column("idle", "ns"),
-        Column("idle mostly for"),
-        Column("for that", "ns"),
-        Column("launches"),
-        Column("launch latency, median", "ns"),
-        Column("published wall", "ns"),
-        Column("published busy", "ns"),
+    columns=columns_of(
+        "of | mode | wall [ns] | device busy [ns] | idle [ns] | idle mostly for | for that [ns] | launches | "
+        "launch latency, median [ns] | published wall [ns] | published busy [ns]"
     ),
     about=("overhead_lens/instruments", "overhead_lens/program", "overhead_lens/studies/run", "overhead_lens/budget"),
 )

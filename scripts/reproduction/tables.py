@@ -8,7 +8,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from scripts.reproduction import add1, fusion, loops, sums
 from scripts.reproduction.outcomes import Measured, Outcome, Outcomes, Part, RatioRow, TimeRow, ratio
 from scripts.reproduction.storing import Stored
-from scripts.results import Cell, Claim, Column, Origin, Result
+from scripts.results import Cell, Claim, Column, Origin, Result, columns_of
 
 PARTS: tuple[Part, ...] = (*add1.PARTS, *loops.PARTS, *sums.PARTS, *fusion.PARTS)
 
@@ -24,16 +24,8 @@ TIMES = Claim(
     question="How long do calls take here whose times others have published?",
     method=METHOD,
     command=COMMAND,
-    columns=(
-        Column("workload"),
-        Column("call"),
-        Column("source"),
-        Column("published", "ns"),
-        Column("here", "ns"),
-        Column("low", "ns"),
-        Column("high", "ns"),
-        Column("here over published"),
-        Column("remark"),
+    columns=columns_of(
+        "workload | call | source | published [ns] | here [ns] | low [ns] | high [ns] | here over published | remark"
     ),
 )
 RATIOS = Claim(
@@ -41,16 +33,8 @@ RATIOS = Claim(
     question="How many times faster is one call than another, published and here?",
     method=METHOD,
     command=COMMAND,
-    columns=(
-        Column("workload"),
-        Column("ratio of times"),
-        Column("source"),
-        Column("published"),
-        Column("here"),
-        Column("low"),
-        Column("high"),
-        Column("here over published"),
-        Column("remark"),
+    columns=columns_of(
+        "workload | ratio of times | source | published | here | low | high | here over published | remark"
     ),
 )
 BUDGETS = Claim(
@@ -70,13 +54,9 @@ TRACES = Claim(
     question="How far is a corrected trace from the bare call, in the published workloads?",
     method=METHOD,
     command=COMMAND,
-    columns=(
-        Column("workload"),
-        Column("call"),
-        Column("corrected trace less the bare call of its process", "share"),
-        Column("less the wall of other processes", "share"),
-        Column("wall, low", "share"),
-        Column("wall, high", "share"),
+    columns=columns_of(
+        "workload | call | corrected trace less the bare call of its process [share] | "
+        "less the wall of other processes [share] | wall, low [share] | wall, high [share]"
     ),
 )
 CLAIMS = (TIMES, RATIOS, BUDGETS, TRACES)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.command import document
-from scripts.results import RESULTS, Cell, Claim, Column, Table, read_result, write_result
+from scripts.results import RESULTS, Cell, Claim, Table, columns_of, read_result, write_result
 
 CLAIM = Claim(
     claim="advise-programs",
@@ -24,17 +24,9 @@ CLAIM = Claim(
         "them; where nothing is wrong, the verdict must be `work` and no remedy faster."
     ),
     command="python -m scripts.validation.advise_programs",
-    columns=(
-        Column("program"),
-        Column("what is wrong with it"),
-        Column("call", "ns"),
-        Column("verdict"),
-        Column("ranked first"),
-        Column("it saves", "share"),
-        Column("output"),
-        Column("undoes it"),
-        Column("took", "s"),
-        Column("right"),
+    columns=columns_of(
+        "program | what is wrong with it | call [ns] | verdict | ranked first | it saves [share] | output | undoes it | "
+        "took [s] | right"
     ),
 )
 

@@ -29,7 +29,7 @@ from overhead_lens.machine.request import Request
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.target import parse_target
 from overhead_lens.taxonomy.classifier import default_classifier
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
     claim="correction",
@@ -40,14 +40,9 @@ CLAIM = Claim(
         "The corrected total of the trace is compared with the bare time of the same process."
     ),
     command="python -m scripts.validation.correction",
-    columns=(
-        Column("call"),
-        Column("bare", "ns"),
-        Column("recorded", "ns"),
-        Column("corrected", "ns"),
-        Column("corrected less bare, median", "share"),
-        Column("lowest of the processes", "share"),
-        Column("highest", "share"),
+    columns=columns_of(
+        "call | bare [ns] | recorded [ns] | corrected [ns] | corrected less bare, median [share] | "
+        "lowest of the processes [share] | highest [share]"
     ),
 )
 

@@ -26,7 +26,7 @@ from overhead_lens.instruments.samples.evidence import Samples
 from overhead_lens.stack import Stack
 from overhead_lens.stored import evidence_of
 from overhead_lens.taxonomy.classifier import default_classifier
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
     claim="intervals",
@@ -37,12 +37,8 @@ CLAIM = Claim(
         "The truth is the budget of the whole pool."
     ),
     command="python -m scripts.validation.intervals FOLDER ...",
-    columns=(
-        Column("call"),
-        Column("of a budget"),
-        Column("of the whole pool", "ns"),
-        Column("processes in a capture"),
-        Column("intervals that contain it", "share"),
+    columns=columns_of(
+        "call | of a budget | of the whole pool [ns] | processes in a capture | intervals that contain it [share]"
     ),
 )
 

@@ -19,7 +19,7 @@ from overhead_lens.stack import Stack
 from overhead_lens.stats.distributions import binomial_upper_tail
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from overhead_lens.taxonomy.names import display_name
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 from scripts.validation.known_costs.bench import warmed_up
 from scripts.validation.known_costs.sites import Site
 
@@ -32,12 +32,7 @@ CLAIM = Claim(
         "A single frame outside of kernels and allocation that takes more than 3 % is a kernel that no rule knows."
     ),
     command="python -m scripts.validation.operators",
-    columns=(
-        Column("operator"),
-        Column("call", "ms"),
-        Column("neither kernel nor allocation", "share"),
-        Column("given to"),
-    ),
+    columns=columns_of("operator | call [ms] | neither kernel nor allocation [share] | given to"),
 )
 
 SITE = Site("operators", "operators", "kernel")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scripts.command import run_document
-from scripts.results import ROOT, Cell, Claim, Column, Table
+from scripts.results import ROOT, Cell, Claim, Table, columns_of
 from tests.programs.expected import PROGRAMS, Expected, because_of, complaints, largest_of, shares_of
 
 CLAIM = Claim(
@@ -24,18 +24,9 @@ CLAIM = Claim(
         "What it says of the largest category, its parts and functions and the slowest step is compared with what was built in."
     ),
     command="python -m scripts.validation.programs",
-    columns=(
-        Column("program"),
-        Column("what is wrong with it"),
-        Column("steps found by"),
-        Column("step", "ns"),
-        Column("largest category"),
-        Column("its share", "share"),
-        Column("largest part"),
-        Column("share of the part", "share"),
-        Column("unattributed", "share"),
-        Column("slowest step because"),
-        Column("verdict"),
+    columns=columns_of(
+        "program | what is wrong with it | steps found by | step [ns] | largest category | its share [share] | "
+        "largest part | share of the part [share] | unattributed [share] | slowest step because | verdict"
     ),
 )
 

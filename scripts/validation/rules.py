@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.command import captured
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
     claim="rules",
@@ -24,13 +24,7 @@ CLAIM = Claim(
         "The table is in falling order of that share."
     ),
     command="python -m scripts.validation.rules FOLDER",
-    columns=(
-        Column("call"),
-        Column("wall", "ns"),
-        Column("unattributed", "share"),
-        Column("largest category"),
-        Column("its share", "share"),
-    ),
+    columns=columns_of("call | wall [ns] | unattributed [share] | largest category | its share [share]"),
 )
 
 TORCH = ("add1", "linear_loop:loop", "linear_loop:batched", "gelu", "split_stack:split_stack", "split_stack:combined")

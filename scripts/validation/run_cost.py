@@ -20,7 +20,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.program.area import Phase
 from overhead_lens.studies.run.stored import read_run
 from scripts.command import python, run_document
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
     claim="run-cost",
@@ -31,14 +31,9 @@ CLAIM = Claim(
         "The whole time is that of the command, from start to end."
     ),
     command="python -m scripts.validation.run_cost",
-    columns=(
-        Column("pair"),
-        Column("step outside", "ns"),
-        Column("step inside", "ns"),
-        Column("inside less outside", "share"),
-        Column("whole time outside", "s"),
-        Column("whole time inside", "s"),
-        Column("it grew by", "s"),
+    columns=columns_of(
+        "pair | step outside [ns] | step inside [ns] | inside less outside [share] | whole time outside [s] | "
+        "whole time inside [s] | it grew by [s]"
     ),
 )
 

@@ -18,7 +18,7 @@ from overhead_lens.report.outlines.recorded.headline import NO_CAUSE, headline
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.findings.model import CAUSE_SHARE
-from scripts.results import ROOT, Claim, Column, Table
+from scripts.results import ROOT, Claim, Table, columns_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -38,15 +38,9 @@ CLAIM = Claim(
         f"single cause is answered where the headline says so: no finding bounds {CAUSE_SHARE:.0%} of the window."
     ),
     command="python -m scripts.validation.answers",
-    columns=(
-        Column("trace"),
-        Column("cause, as read"),
-        Column("share, as read", "share"),
-        Column("first finding"),
-        Column("its bound", "share"),
-        Column("answered"),
-        Column("read"),
-        Column("headline"),
+    columns=columns_of(
+        "trace | cause, as read | share, as read [share] | first finding | its bound [share] | answered | read | "
+        "headline"
     ),
 )
 

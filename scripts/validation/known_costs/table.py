@@ -12,29 +12,14 @@ import msgspec
 
 from overhead_lens import user_cache
 from scripts.results import Cell as TableCell
-from scripts.results import Column
+from scripts.results import columns_of
 from scripts.validation.known_costs.cell import Cell
 from scripts.validation.known_costs.sites import SITES
 
-COLUMNS = (
-    Column("site"),
-    Column("cost", "ns"),
-    Column("bare difference", "ns"),
-    Column("low", "ns"),
-    Column("high", "ns"),
-    Column("right category"),
-    Column("moved most"),
-    Column("right one moved", "ns"),
-    Column("±", "ns"),
-    Column("other that moved most"),
-    Column("other moved", "ns"),
-    Column("other ±", "ns"),
-    Column("stacks without"),
-    Column("stacks with"),
-    Column("verdict"),
-    Column("comparison blames"),
-    Column("blamed by", "ns"),
-    Column("comparison's verdict"),
+COLUMNS = columns_of(
+    "site | cost [ns] | bare difference [ns] | low [ns] | high [ns] | right category | moved most | "
+    "right one moved [ns] | ± [ns] | other that moved most | other moved [ns] | other ± [ns] | stacks without | "
+    "stacks with | verdict | comparison blames | blamed by [ns] | comparison's verdict"
 )
 
 

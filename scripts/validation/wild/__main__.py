@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 from scripts.validation.wild.environment import Environment, default_folder
 from scripts.validation.wild.listed import ALL, Difference, Program
 from scripts.validation.wild.measuring import WAYS, Bench, FailedError
@@ -37,23 +37,10 @@ CLAIM = Claim(
         "The same program is clocked without the tool before and after."
     ),
     command=_COMMAND,
-    columns=(
-        Column("program"),
-        Column("steps found by"),
-        Column("step", "ns"),
-        Column("without the tool", "ns"),
-        Column("kernel", "share"),
-        Column("wait/parallel", "share"),
-        Column("truth from", "share"),
-        Column("truth to", "share"),
-        Column("python", "share"),
-        Column("dispatcher", "share"),
-        Column("allocation", "share"),
-        Column("unattributed", "share"),
-        Column("stacks"),
-        Column("sampled steps over bare ones"),
-        Column("same output"),
-        Column("verdict"),
+    columns=columns_of(
+        "program | steps found by | step [ns] | without the tool [ns] | kernel [share] | wait/parallel [share] | "
+        "truth from [share] | truth to [share] | python [share] | dispatcher [share] | allocation [share] | "
+        "unattributed [share] | stacks | sampled steps over bare ones | same output | verdict"
     ),
 )
 
@@ -68,21 +55,10 @@ TRUTHS = Claim(
         "Beside it stands what `profile` says of the step as a function."
     ),
     command=_COMMAND,
-    columns=(
-        Column("program"),
-        Column("step", "ns"),
-        Column("one thread", "ns"),
-        Column("without the collector", "ns"),
-        Column("kept pages", "ns"),
-        Column("smallest sizes", "ns"),
-        Column("kernels"),
-        Column("truth by"),
-        Column("truth from", "share"),
-        Column("truth to", "share"),
-        Column("by walls", "share"),
-        Column("by operators", "share"),
-        Column("by trace", "share"),
-        Column("by profile", "share"),
+    columns=columns_of(
+        "program | step [ns] | one thread [ns] | without the collector [ns] | kept pages [ns] | smallest sizes [ns] | "
+        "kernels | truth by | truth from [share] | truth to [share] | by walls [share] | by operators [share] | "
+        "by trace [share] | by profile [share]"
     ),
 )
 
