@@ -171,7 +171,9 @@ def _shares(
     if stacks:
         return shares_of_stacks(evidence.samples.processes, classifier)
     if traced is not None:
-        return shares_of_time(traced.attributions, traced.frames, _trace_spread(traced, wall.value))
+        # Half the profiler's cost is placed by estimate.
+        spread = min(0.5, traced.recording_ns / max(wall.value, 1.0) / 2)
+        return shares_of_time(traced.attributions, traced.frames, spread)
     raise MeasurementError(f"{evidence.name} has neither samples nor a trace: its time cannot be divided")
 
 
@@ -244,8 +246,3 @@ def _operators(
     subject = evidence.meta.subject
     root = f"{subject.name}:{subject.variant}"
     return operator_tree(stacks, verdicts, wall_ns, names, root, fault_share)
-
-
-def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:
-    """Relative uncertainty of the trace's shares: half the profiler's cost is placed by estimate."""
-    return min(0.5, traced.recording_ns / max(wall_ns, 1.0) / 2)

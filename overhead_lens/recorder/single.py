@@ -102,7 +102,11 @@ def _measure(side: Side, listener: Listener, watch: Watch | None, started: datet
     listener.begin(2 * len(batches) + most + 1 + side.request.instructions)
 
     def ends(processes: int) -> bool:
-        return _ends(side, watch, processes, most, started)
+        """Whether no more processes are to be timed."""
+        reason = "" if watch is None else watch.so_far(lambda: _capture_so_far(side, started), processes)
+        if reason:
+            side.recording.warnings.append(reason)
+        return bool(reason) or processes == most
 
     for batch in batches:
         names = [f"clock-{number}" for number in batch]
@@ -166,14 +170,6 @@ def _idle_cores() -> Sequence[int | None]:
         if len(cores := idle_cores()) > 1:
             return cores
     return [None]
-
-
-def _ends(side: Side, watch: Watch | None, processes: int, most: int, started: datetime) -> bool:
-    """Whether no more processes are to be timed."""
-    reason = "" if watch is None else watch.so_far(lambda: _capture_so_far(side, started), processes)
-    if reason:
-        side.recording.warnings.append(reason)
-    return bool(reason) or processes == most
 
 
 def _capture_so_far(side: Side, started: datetime) -> Path:

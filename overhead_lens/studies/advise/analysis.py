@@ -191,7 +191,12 @@ def tried_remedies(tried: Sequence[Tried], rows: pd.DataFrame) -> list[TriedReme
     per_call = _per_call(undisturbed(rows, ("process", "rung")) if len(rows) else rows)
     walls = {str(name): values.droplevel(0) for name, values in per_call.groupby(level=0)}
     pairs = {each.remedy.name: _pairs(walls, each.remedy.name) for each in tried if each.trial.status == "measured"}
-    shifts = {name: _shift(base, new) for name, (base, new) in pairs.items() if len(base) > 1}
+    # In ns at the median of ``base``, from the differences as shares of each process's own call as it is.
+    shifts = {
+        name: paired_shift((new / base - 1) * float(np.median(base)))
+        for name, (base, new) in pairs.items()
+        if len(base) > 1
+    }
     base_ns = float(np.median(walls[BASE])) if BASE in walls else 0.0
     verdicts = dict(zip(shifts, category_verdicts(list(shifts.values()), MARGIN_SHARE * base_ns), strict=True))
     return [_tried(each, pairs, shifts, verdicts) for each in tried]
@@ -206,11 +211,6 @@ def _per_call(rows: pd.DataFrame) -> pd.Series[float]:
     by = [rows["rung"], rows["process"]]
     steady = ((rows["wall_ns"] - collected_ns) / rows["calls"]).groupby(by).median()
     return steady + collected_ns.groupby(by).sum() / rows["calls"].groupby(by).sum()
-
-
-def _shift(base: Floats, new: Floats) -> Shift:
-    """Difference in ns at the median of ``base``, from the differences as shares of each process's own call as it is."""
-    return paired_shift((new / base - 1) * float(np.median(base)))
 
 
 def _pairs(walls: Mapping[str, pd.Series[float]], name: str) -> tuple[Floats, Floats]:

@@ -145,17 +145,15 @@ class _Recording:
         for each in [each for each in ranked(found) if each.helps][:_MOST_CAPTURES]:
             self._capture(each.remedy)
         # The clock of a pair takes the median block, which has nothing of what outlasts a call.
-        self._confirm(go_together([each for each in found if not self._listed[each.remedy].own_process], self._groups))
+        listed = self._listed
+        within_a_call = [each for each in found if not listed[each.remedy].own_process]
+        self._confirm(go_together(within_a_call, {name: each.group for name, each in listed.items()}))
         for name in _SHARED:
             (self.folder / name).unlink(missing_ok=True)
 
     @property
     def _listed(self) -> Mapping[str, Listed]:
         return {} if self.catalog is None else {listed.name: listed for listed in self.catalog.remedies}
-
-    @property
-    def _groups(self) -> Mapping[str, str]:
-        return {name: listed.group for name, listed in self._listed.items()}
 
     def _check_file(self) -> None:
         """A wrong file of remedies is refused before anything is measured."""

@@ -210,6 +210,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     ratio = _step_ratio(run.steps)
     wall = exactly(float(meta.wall_ns)) if counted is None else _estimate(counted, "ns")
     of_steps, others = _of_steps(run), other_threads(run)
+    stepping = [thread for thread, _ in of_steps]
     blocks = _sampled(inside for _, inside in of_steps)
     fitted = classifier.fitted(stack for block in blocks for stack in block)
     step = step_wall(wall)
@@ -218,13 +219,11 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     recorded = read_steps(run.path, run.steps)
     traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
     device = None if counted is None else _device(run, recorded, step, classifier)
-    backward = _backward(run, [*(thread for thread, _ in of_steps), *others], device, fitted)
+    backward = _backward(run, [*stepping, *others], device, fitted)
     of_step = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted)
-    regions = _regions(run, [*(thread for thread, _ in of_steps), *others], backward, of_step.worked_share, fitted)
-    samples, taken = (
-        sum(stack.count for block in blocks for stack in block),
-        sum(thread.samples for thread, _ in of_steps),
-    )
+    regions = _regions(run, [*stepping, *others], backward, of_step.worked_share, fitted)
+    samples = sum(stack.count for block in blocks for stack in block)
+    taken = sum(thread.samples for thread in stepping)
     threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running)) if others else ()
     return RunBudget(
         command=tuple(meta.program),
@@ -270,7 +269,8 @@ def _of_steps(run: StoredRun) -> list[tuple[SampledThread, list[Stack]]]:
     for turn, sampled in _threads(run):
         if _has_steps(sampled, run):
             thread = _unwatched(sampled)
-            found.append((turn, thread, [*thread.stacks] if turn in whole else _inside(thread, home)))
+            inside = [stack for stack in thread.stacks if turn in whole or home is None or _passes(stack, home)]
+            found.append((turn, thread, inside))
     in_turns = [(thread, inside) for turn, thread, inside in found if turn]
     enough = sum(stack.count for _, inside in in_turns for stack in inside) >= warnings.FEW_STACKS
     return in_turns if enough else [(thread, inside) for _, thread, inside in found]
@@ -537,11 +537,6 @@ def _unknown(wall_ns: int) -> tuple[HostCategory, ...]:
     )
 
 
-def _inside(thread: SampledThread, place: Place | None) -> list[Stack]:
-    """Stacks that pass through a place; all stacks if the place is unknown."""
-    return [stack for stack in thread.stacks if place is None or _passes(stack, place)]
-
-
 def _unwatched(thread: SampledThread) -> SampledThread:
     """The thread without stacks in which the watcher was at work: between two steps, which the clock leaves out as well."""
     stacks = [stack for stack in thread.stacks if not any(frame.location.endswith(_WATCHER) for frame in stack.frames)]
@@ -555,15 +550,11 @@ def _passes(stack: Stack, place: Place) -> bool:
 def _is_at(frame: StackFrame, place: Place) -> bool:
     return (
         not frame.native
-        and _same_file(frame.location, place.file)
+        # The sampler shortens names of files.
+        and (place.file == frame.location or place.file.endswith(f"/{frame.location}"))
         and (not place.function or frame.function.rpartition(".")[2] == place.function)
         and (not place.last_line or place.first_line <= frame.line <= place.last_line)
     )
-
-
-def _same_file(shown: str, file: str) -> bool:
-    """Whether the sampler's shortened name is that of a file."""
-    return file == shown or file.endswith(f"/{shown}")
 
 
 def _steps(run: StoredRun, counted: pd.DataFrame | None) -> Steps:
