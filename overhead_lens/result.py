@@ -18,7 +18,6 @@ class Result:
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
         # IPython asks a class before its bases, and would find a dataclass's own __repr__ there.
         cls._repr_pretty_ = Result._repr_pretty_  # type: ignore[method-assign]
 

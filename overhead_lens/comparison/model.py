@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.comparison.factors import Factors
@@ -12,8 +11,6 @@ from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-
-Side = TypeVar("Side")
 
 VERDICTS = ("slower", "faster", "same", "inconclusive")
 
@@ -73,18 +70,21 @@ class CategoryChange:
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetDelta(Result, Generic[Side]):
-    """The difference of two budgets of one kind, in ns, new less base.
+class Delta(Result):
+    """The difference of two budgets, in ns per call, new less base.
 
     Attributes:
         verdict: One of ``VERDICTS``, for the wall time.
         margin_share: Differences within this share of the base count as none.
-        host: Every category in the taxonomy's order; the differences sum to the wall's.
+        host: Every category in the taxonomy's order.
         blame: Categories that changed significantly in the verdict's direction, largest first.
+        detectable_share: Half the width of the wall difference's interval, as a share of the base.
+        factors: Factors of the ratio of two variants of one scenario with the same work; None of other sides.
+        instructions: The difference in instructions; None if one side has none.
     """
 
-    base: Side
-    new: Side
+    base: Breakdown
+    new: Breakdown
     verdict: str
     margin_share: float
     wall_delta_ns: int
@@ -93,6 +93,10 @@ class BudgetDelta(Result, Generic[Side]):
     host: tuple[CategoryChange, ...]
     blame: tuple[str, ...]
     sentence: str
+    detectable_share: float
+    warnings: tuple[str, ...]
+    factors: Factors | None = None
+    instructions: InstructionDelta | None = None
 
     def __post_init__(self) -> None:
         names = tuple(change.category for change in self.host)
@@ -100,24 +104,5 @@ class BudgetDelta(Result, Generic[Side]):
         closes = sum(change.delta_ns for change in self.host) == self.wall_delta_ns
         require(closes, "the categories' differences do not sum to the wall's")
         require(self.verdict in VERDICTS, f"no verdict {self.verdict!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Delta(BudgetDelta[Breakdown]):
-    """The difference of two budgets, per call.
-
-    Attributes:
-        detectable_share: Half the width of the wall difference's interval, as a share of the base.
-        factors: Factors of the ratio of two variants of one scenario with the same work; None of other sides.
-        instructions: The difference in instructions; None if one side has none.
-    """
-
-    detectable_share: float
-    warnings: tuple[str, ...]
-    factors: Factors | None = None
-    instructions: InstructionDelta | None = None
-
-    def __post_init__(self) -> None:
-        BudgetDelta.__post_init__(self)
         factored = self.factors is None or self.factors.delta_ns == self.wall_delta_ns
         require(factored, "the factors do not sum to the wall's difference")

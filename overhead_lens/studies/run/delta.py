@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from overhead_lens.comparison.difference import blamed, category_verdicts, difference_in_words, wall_verdict
 from overhead_lens.comparison.instructions import changed
-from overhead_lens.comparison.model import BudgetDelta, CategoryChange, Contributor
-from overhead_lens.errors import UsageError
+from overhead_lens.comparison.model import VERDICTS, CategoryChange, Contributor
+from overhead_lens.errors import UsageError, require
+from overhead_lens.result import Result
 from overhead_lens.stats.shift import Shift
+from overhead_lens.stats.values import Interval
 from overhead_lens.studies.run.analysis import RunBudget, StepWall
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_signed_ns
@@ -28,10 +30,32 @@ _ENVIRONMENT = ("host", "cpu")
 
 
 @dataclass(frozen=True, slots=True)
-class RunDelta(BudgetDelta[RunBudget]):
-    """The difference of two runs, per step, or per run where both have no steps."""
+class RunDelta(Result):
+    """The difference of two runs, ns per step (per run where both have no steps), new less base.
 
+    Attributes:
+        verdict: ``slower``, ``faster``, ``same`` or ``inconclusive``.
+        margin_share: Differences within this share of the base count as none.
+        host: Every category in the taxonomy's order; the differences sum to the wall's.
+        blame: Categories that changed significantly in the verdict's direction, largest first.
+    """
+
+    base: RunBudget
+    new: RunBudget
+    verdict: str
+    margin_share: float
+    wall_delta_ns: int
+    wall_ci95_ns: Interval
+    ratio: float | None
+    host: tuple[CategoryChange, ...]
+    blame: tuple[str, ...]
+    sentence: str
     warnings: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        closes = sum(change.delta_ns for change in self.host) == self.wall_delta_ns
+        require(closes, "the categories' differences do not sum to the wall's")
+        require(self.verdict in VERDICTS, f"no verdict {self.verdict!r}")
 
     @property
     def per(self) -> str:
