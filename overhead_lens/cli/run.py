@@ -40,11 +40,11 @@ def run(
     The report goes to stderr at the end, with --output to that directory. The exit code is the program's.
     """
     from overhead_lens.machine.request import CAPTURES
-    from overhead_lens.report.forms import to_json
+    from overhead_lens.report.forms import to_html, to_json
     from overhead_lens.studies.run.analysis import run_budget_of
     from overhead_lens.studies.run.record import Program, record_run
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import print_result, write_page, write_text
+    from overhead_lens.terminal.output import print_result, write_text
 
     refuse_on_windows("run", "; runs made there can be read here")
     json_file, html = (
@@ -64,7 +64,7 @@ def run(
     if json_file is not None:
         _try(lambda: write_text(json_file, f"{to_json(budget)}\n", force=force))
     if html is not None:
-        _try(lambda: write_page(budget, html, classifier, force=force))
+        _try(lambda: write_text(html, to_html(budget, classifier), force=force))
     _end_as(exit_code)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
+from overhead_lens.terminal.call import CallOptions
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
 from overhead_lens.terminal.command import argument, option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_parameter, complete_target
@@ -57,7 +58,7 @@ def sweep(
     refuse_on_windows("sweep", "; sweeps made there can be read here")
     target, variants = scenario_of(targets, all_variants=all_variants)
     fixed, swept = split(given.assignments(param or [], device))
-    options = given.compile_options(compile_=compile_, mode=mode)
+    options = CallOptions(compiles=compile_, mode=mode).compile_options
     request = SweepRequest(
         target=target,
         variants=variants,

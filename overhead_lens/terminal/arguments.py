@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer.models import OptionInfo
@@ -176,19 +176,6 @@ def assignments(texts: list[str], device: str | None) -> dict[str, str]:
             raise UsageError(f"--device {device} and -p device={assigned['device']} disagree")
         assigned["device"] = device
     return assigned
-
-
-def compile_options(*, compile_: bool, mode: str | None) -> dict[str, Any] | None:
-    """Keyword arguments of torch.compile; None for eager.
-
-    Raises:
-        UsageError: A mode without ``--compile``.
-    """
-    if not compile_:
-        if mode is not None:
-            raise UsageError("--mode needs --compile")
-        return None
-    return {} if mode is None else {"mode": mode}
 
 
 def allows_mismatch(*, force: bool, allow_mismatch: bool, files: Iterable[Path | None]) -> bool:

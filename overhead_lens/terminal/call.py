@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Compile, Device, Inputs, Mode, Param, assignments, compile_options
+from overhead_lens.terminal.arguments import Compile, Device, Inputs, Mode, Param, assignments
 from overhead_lens.terminal.command import deprecated
 
 if TYPE_CHECKING:
@@ -56,7 +56,11 @@ class CallOptions:
         Raises:
             UsageError: A mode without ``--compile``.
         """
-        return compile_options(compile_=self.compiles, mode=self.mode)
+        if not self.compiles:
+            if self.mode is not None:
+                raise UsageError("--mode needs --compile")
+            return None
+        return {} if self.mode is None else {"mode": self.mode}
 
     def request(
         self, target: str, timeout_s: float, effort: Effort | None = None, output: Path | None = None

@@ -49,16 +49,7 @@ def show(result: object, form: Format) -> None:
     else:
         print_text(make_console(), result, whole=form.whole)
     if form.page is not None:
-        write_page(result, form.page, form.classifier, force=form.force)
-
-
-def write_page(result: object, path: Path, classifier: Classifier | None, *, force: bool = False) -> None:
-    """Write the HTML of a result into a file.
-
-    Raises:
-        UsageError: The file exists and ``force`` is not given, or it cannot be written.
-    """
-    write_text(path, to_html(result, classifier), force=force)
+        write_text(form.page, to_html(result, form.classifier), force=form.force)
 
 
 def write_text(path: Path, text: str, *, force: bool) -> None:
