@@ -25,6 +25,11 @@ def row(*cells: Cell | str, depth: int = 0, tone: Tone = "", is_sum: bool = Fals
     return Row(made, depth, tone, is_sum, is_minor)
 
 
+def sum_row(*cells: Cell | str) -> Row:
+    """The row that the others add up to."""
+    return row(*cells, tone="bold", is_sum=True)
+
+
 def text(value: str, look: str = "", tone: Tone = "") -> Cell:
     """Words."""
     return Cell(value, look=look, tone=tone)

@@ -34,12 +34,8 @@ def advice_outline(advice: Advice) -> Outline:
         figure=f"{format_ns(advice.base.wall.ns)} per call",
         warnings=advice.warnings,
         ends=[f"advice: {advice.directory}"],
-        origin=partial(_origin, advice),
+        origin=partial(origin, advice.directory, advice.base.environment, [("measured", call_title(advice.base))]),
     )
-
-
-def _origin(advice: Advice) -> list[tuple[str, str]]:
-    return origin(advice.directory, advice.base.environment, [("measured", call_title(advice.base))])
 
 
 def _remedies(advice: Advice) -> Iterator[Block]:

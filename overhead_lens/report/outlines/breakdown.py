@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from overhead_lens.budget.model import Breakdown, Guard, GuardGroup, InstructionBudget, Operator, Reading
-from overhead_lens.report.cells import bounds, count, names, numbers, row, share, text, time
+from overhead_lens.report.cells import bounds, count, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.outline import (
     Bars,
     Block,
@@ -45,12 +45,15 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
     figure = f"{format_ns(wall.ns)} per call [{bounds_text(wall)}]"
     if breakdown.units > 1:
         figure += f", {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)"
+    bar = Bars([host_bar("", "", breakdown.host, wall.ns)], f"The categories, which sum to {format_ns(wall.ns)}.")
+    table = host_table(breakdown.host, wall, "per call", units=breakdown.units)
     frames = frames_table(breakdown.host, wall.ns, _MOST_FRAMES, _TOP)
+    named = [("measured", call_title(breakdown)), ("parameters", _parameters(breakdown))]
     return Outline(
         call_title(breakdown),
         sentence(breakdown),
         sections(
-            Section("Where the time of a call goes", list(_budget(breakdown)), reach="everywhere"),
+            Section("Where the time of a call goes", [bar, table], reach="everywhere"),
             None if breakdown.device is None else device_section(breakdown.device, wall.ns, "per call"),
             _instructions(breakdown.instructions, breakdown.host),
             Section("Costliest frames by self time", [frames], is_open=False),
@@ -64,7 +67,7 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
         about=[_how(breakdown)],
         warnings=breakdown.warnings,
         ends=[f"capture: {stored}", f"try: overhead-lens advise {stored}"] if stored else [],
-        origin=partial(_origin, breakdown),
+        origin=partial(origin, stored, breakdown.environment, named),
     )
 
 
@@ -77,11 +80,6 @@ def _how(breakdown: Breakdown) -> str:
 
 def _parameters(breakdown: Breakdown) -> str:
     return ", ".join(f"{name}={value}" for name, value in breakdown.subject.params.items())
-
-
-def _origin(breakdown: Breakdown) -> list[tuple[str, str]]:
-    named = [("measured", call_title(breakdown)), ("parameters", _parameters(breakdown))]
-    return origin(breakdown.capture, breakdown.environment, named)
 
 
 def sentence(breakdown: Breakdown) -> str:
@@ -113,12 +111,6 @@ def _bound(breakdown: Breakdown) -> str:
     return f" ({', '.join(rates)}, {binds})"
 
 
-def _budget(breakdown: Breakdown) -> Iterator[Block]:
-    wall = breakdown.wall
-    yield Bars([host_bar("", "", breakdown.host, wall.ns)], f"The categories, which sum to {format_ns(wall.ns)}.")
-    yield host_table(breakdown.host, wall, "per call", units=breakdown.units)
-
-
 def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]) -> Section | None:
     """The same categories in instructions, beside their share of the time."""
     if budget is None:
@@ -134,9 +126,9 @@ def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]
         for category, timed in zip(budget.host, host, strict=True)
         if category.count or timed.ns
     ]
-    total = [text("sum"), count(budget.count), text("100 %"), text("100 %"), Cell()]
+    total = sum_row("sum", count(budget.count), "100 %", "100 %", "")
     heading = f"Instructions per call (callgrind, {budget.calls:,} calls, one thread)"
-    return Section(heading, [Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])])
+    return Section(heading, [Table(columns, [*rows, total])])
 
 
 def _guards(breakdown: Breakdown) -> list[Section]:

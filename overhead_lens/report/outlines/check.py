@@ -24,7 +24,13 @@ def outcome_outline(outcome: Outcome) -> Outline:
 def _limits(outcome: Outcome) -> list[Section]:
     columns = [names("limit"), *numbers("allowed", "measured"), names("95 % interval"), names("")]
     rows = [
-        row(found.limit.name, found.allowed, found.delta, _interval(found), _state(found.state))
+        row(
+            found.limit.name,
+            found.allowed,
+            found.delta,
+            _interval(found),
+            text(found.state, LONGER if found.state == BROKEN else ""),
+        )
         for found in outcome.findings
     ]
     return [Section("Limits", [Table(columns, rows)], reach="everywhere")] if rows else []
@@ -32,7 +38,3 @@ def _limits(outcome: Outcome) -> list[Section]:
 
 def _interval(found: Finding) -> Cell:
     return signed_bounds(found.ci95_ns) if isinstance(found, LimitFinding) else text("exact")
-
-
-def _state(state: str) -> Cell:
-    return text(state, LONGER if state == BROKEN else "")

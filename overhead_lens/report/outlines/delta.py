@@ -9,7 +9,7 @@ from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.factors import Factor, Factors
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
-from overhead_lens.report.cells import count, names, numbers, row, signed, signed_bounds, text, time
+from overhead_lens.report.cells import count, names, numbers, row, signed, signed_bounds, sum_row, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import (
     Bars,
@@ -48,25 +48,27 @@ def delta_outline(delta: Delta) -> Outline:
     guards = guard_kinds_in_words(delta.base, delta.new)
     told = [*_factors(delta.factors), *instruction_sections(delta.instructions)]
     stacks = Section("Stacks of both sides", [Drawing(partial(_stacks, delta))], reach="page")
-    changed = _changed(delta, titles, [f"guards: {guards}"] if guards else [])
-    return Outline(
-        " → ".join(dict.fromkeys(titles)),
-        _sentence(delta.sentence),
-        sections(changed, *told, stacks, _moved(delta)),
-        figure=_figure(delta, "call"),
-        warnings=delta.warnings,
-        origin=partial(_origin, delta),
-    )
+    return _outline(delta, titles, "call", [f"guards: {guards}"] if guards else [], [*told, stacks])
 
 
 def run_delta_outline(delta: RunDelta) -> Outline:
     """Two runs of a program."""
-    titles = run_title(delta.base), run_title(delta.new)
+    return _outline(delta, (run_title(delta.base), run_title(delta.new)), delta.per)
+
+
+def _outline(
+    delta: Delta | RunDelta,
+    titles: tuple[str, str],
+    per: str,
+    notes: Sequence[str] = (),
+    further: Sequence[Section] = (),
+) -> Outline:
+    ratio = "" if delta.ratio is None else f" ({delta.ratio:.3f}x)"
     return Outline(
         " → ".join(dict.fromkeys(titles)),
         _sentence(delta.sentence),
-        sections(_changed(delta, titles, []), _moved(delta)),
-        figure=_figure(delta, delta.per),
+        sections(_changed(delta, titles, notes), *further, _moved(delta)),
+        figure=f"{format_ns(delta.base.wall.ns)} → {format_ns(delta.new.wall.ns)} per {per}{ratio}: {delta.verdict}",
         warnings=delta.warnings,
         origin=partial(_origin, delta),
     )
@@ -74,11 +76,6 @@ def run_delta_outline(delta: RunDelta) -> Outline:
 
 def _sentence(said: str) -> str:
     return said if said.endswith(".") else f"{said}."
-
-
-def _figure(delta: Delta | RunDelta, per: str) -> str:
-    ratio = "" if delta.ratio is None else f" ({delta.ratio:.3f}x)"
-    return f"{format_ns(delta.base.wall.ns)} → {format_ns(delta.new.wall.ns)} per {per}{ratio}: {delta.verdict}"
 
 
 def _changed(delta: Delta | RunDelta, titles: tuple[str, str], notes: Sequence[str]) -> Section:
@@ -114,7 +111,7 @@ def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
     size_ns, look = abs(change.delta_ns), LONGER if change.delta_ns > 0 else SHORTER
     told = f"{change.category} {format_signed_ns(change.delta_ns)}"
     bar = (Piece("", left_ns, ""), Piece(look, size_ns, told), Piece("", full_ns - left_ns - size_ns, ""))
-    return Row([text(change.category, change.category), Cell(pieces=bar), signed(change.delta_ns)])
+    return row(text(change.category, change.category), Cell(pieces=bar), signed(change.delta_ns))
 
 
 def _table(delta: Delta | RunDelta) -> Table:
@@ -134,9 +131,9 @@ def _table(delta: Delta | RunDelta) -> Table:
         for change, old, recent in zip(delta.host, delta.base.host, delta.new.host, strict=True)
         if old.ns or recent.ns
     ]
-    total = [text("sum = wall"), time(delta.base.wall.ns), time(delta.new.wall.ns), signed(delta.wall_delta_ns)]
-    total += [signed_bounds(delta.wall_ci95_ns), _verdict(delta.verdict), Cell()]
-    return Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])
+    walls = (time(delta.base.wall.ns), time(delta.new.wall.ns), signed(delta.wall_delta_ns))
+    total = sum_row("sum = wall", *walls, signed_bounds(delta.wall_ci95_ns), _verdict(delta.verdict), "")
+    return Table(columns, [*rows, total])
 
 
 def _verdict(verdict: str, mark: str = "") -> Cell:
@@ -206,7 +203,7 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
         for change in delta.host
         if change.base_count or change.new_count
     ]
-    total = row("sum", *_counts(delta.base_count, delta.new_count, delta), "", tone="bold", is_sum=True)
+    total = sum_row("sum", *_counts(delta.base_count, delta.new_count, delta), "")
     blocks: list[Block] = [Notes([_sentence(delta.sentence)], tone="bold"), Table(columns, [*rows, total])]
     return [Section("Instructions per call (callgrind)", blocks, reach="everywhere")]
 
@@ -225,9 +222,9 @@ def _factors(factors: Factors | None) -> list[Section]:
     rows = [_factor(part, factors) for part in factors.parts if part.base_ns or part.new_ns]
     walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
     ratio = f"{max(walls) / min(walls):.1f}x" if min(walls) else ""
-    total = [text("sum = wall"), *map(time, walls), signed(walls[1] - walls[0]), text("100%"), text(ratio)]
+    total = sum_row("sum = wall", *map(time, walls), signed(walls[1] - walls[0]), "100%", ratio)
     heading = f"Factors of the ratio, per unit of work ({factors.units:,} units)"
-    return [Section(heading, [Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])])]
+    return [Section(heading, [Table(columns, [*rows, total])])]
 
 
 def _factor(part: Factor, factors: Factors) -> Row:

@@ -9,7 +9,7 @@ from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.readers.py_spy.truncated_stacks import completed
-from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, text, time
+from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.outline import Bar, Cell, Column, Drawing, Notes, Picture, Piece, Row, Section, Table
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
@@ -44,7 +44,7 @@ def host_table(
     rows = [each for category in shown for each in _rows(category, wall.ns, units)]
     whole = (total, "", "100 %", time(wall.ns), _per_unit(wall.ns, units))
     within = "" if wall.interval == NO_INTERVAL else measured_bounds(wall)
-    return Table(columns, [*rows, row(*whole, within, tone="bold", is_sum=True)])
+    return Table(columns, [*rows, sum_row(*whole, within)])
 
 
 def _rows(category: HostCategory, wall_ns: float, units: int) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from overhead_lens.report.cells import bounds, length, names, row, share, signed, signed_bounds, time
+from overhead_lens.report.cells import bounds, length, names, row, share, signed, signed_bounds, sum_row, time
 from overhead_lens.report.looks import TIME
 from overhead_lens.report.outline import Cell, Column, Notes, Outline, Row, Section, Table, sections
 from overhead_lens.report.outlines.origin import origin
@@ -38,7 +38,7 @@ def _layers(layers: Sequence[Layer]) -> Section | None:
         left_ns -= layer.ns
         bar = length(layer.ns, total_ns, layer.ci95_ns, TIME, left_ns)
         rows.append(row(layer.name, bar, time(layer.ns), share(layer.ns / total_ns), bounds(layer.ci95_ns)))
-    rows.append(row("sum", "", time(total_ns), "", "", tone="bold", is_sum=True))
+    rows.append(sum_row("sum", "", time(total_ns), "", ""))
     columns = [names("from outside in"), names("", gives_way=3), Column("time"), Column("share", gives_way=2)]
     table = Table([*columns, names("95 % interval", gives_way=1)], rows, "intervals are of paired differences")
     return Section("What the compiled call is made of", [table], reach="everywhere") if layers else None

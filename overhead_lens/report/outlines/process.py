@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from overhead_lens.budget.threads import ThreadBudget
-from overhead_lens.report.cells import names, numbers, row, share, text
+from overhead_lens.report.cells import names, numbers, row, share, sum_row, text
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Picture, Row, Section, Table, sections
 from overhead_lens.report.outlines.host import (
@@ -175,8 +175,8 @@ def _changes(delta: ProcessDelta, thread: ThreadDelta) -> Section:
     columns = [names("category"), *numbers("base", "new", "difference")]
     columns += [names("95 % interval", gives_way=1), names("verdict")]
     rows = [_change(share) for share in thread.host if share.base_share or share.new_share]
-    busy = [text("busy"), text(f"{thread.base_busy_share:.1%}"), text(f"{thread.new_busy_share:.1%}")]
-    rows.append(row(*busy, "", "", "", tone="bold", is_sum=True))
+    busy = ("busy", f"{thread.base_busy_share:.1%}", f"{thread.new_busy_share:.1%}")
+    rows.append(sum_row(*busy, "", "", ""))
     drawn = Bars(bars, f"How the time of {name} divided before and divides now.")
     return Section(name, [drawn, Table(columns, rows)], reach="everywhere")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from statistics import median
 
-from overhead_lens.report.cells import bounds, count, length, names, numbers, row, share, text, time
+from overhead_lens.report.cells import bounds, count, length, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import (
     Bar,
@@ -17,7 +16,6 @@ from overhead_lens.report.outline import (
     Drawing,
     Notes,
     Outline,
-    Picture,
     Piece,
     Row,
     Section,
@@ -39,7 +37,6 @@ from overhead_lens.report.outlines.recorded.sequences import sequence_section
 from overhead_lens.report.page.charts.strip import strip
 from overhead_lens.report.page.charts.trace_steps import busy_steps, trace_steps
 from overhead_lens.taxonomy.categories import CATEGORIES, QUEUE
-from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.budgets import Cost, DeviceBudget, Launches, ThreadBudget, TraceStep
@@ -111,8 +108,9 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
 def _parts(analysis: TraceAnalysis) -> dict[str, list[Section]]:
     """Every further part that holds something, by name."""
     wall_ns = analysis.window.wall_ns
+    steps = Drawing(lambda _: [*trace_steps(analysis.steps), *busy_steps(analysis.steps)])
     parts: Mapping[str, Sequence[Section | None]] = {
-        "steps": [folded("Steps over time", Drawing(partial(_steps, analysis.steps)))] if analysis.steps[1:] else [],
+        "steps": [folded("Steps over time", steps)] if analysis.steps[1:] else [],
         "other threads": [threads_beside(analysis)],
         "operators": [_costs("Costliest operators by self time", "operator", analysis.operators, wall_ns)],
         "kernels": [_costs("Costliest kernels", "kernel", analysis.kernels, wall_ns)],
@@ -194,11 +192,6 @@ def _steps_in_words(steps: Sequence[TraceStep]) -> str:
     return said
 
 
-def _steps(steps: Sequence[TraceStep], _classifier: Classifier) -> Iterator[Picture]:
-    yield from trace_steps(steps)
-    yield from busy_steps(steps)
-
-
 def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Section]:
     for at, device in enumerate(devices[:_MOST_DEVICES]):
         name = f"{device.device} {device.name}".strip()
@@ -270,7 +263,7 @@ def _host(analysis: TraceAnalysis) -> Iterator[Section]:
         return
     busiest, wall_ns = analysis.threads[0], analysis.window.wall_ns
     rows = [each for category in busiest.host if category.ns for each in _category(category, wall_ns)]
-    rows.append(row("sum = window", "", "100 %", time(wall_ns), "", "", tone="bold", is_sum=True))
+    rows.append(sum_row("sum = window", "", "100 %", time(wall_ns), "", ""))
     columns = [names("where"), names("", gives_way=3), *numbers("share", "time")]
     columns += [names("most in", gives_way=1), names("95 % interval", gives_way=2)]
     bar = Bars([host_bar("", "", busiest.host, wall_ns)], f"The categories, which sum to {format_ns(wall_ns)}.")

@@ -23,13 +23,8 @@ _FLOP = "FLOP"
 def counter_section(counters: Counters) -> Section:
     """Nothing where the trace has nothing of the kind."""
     blocks = [*_tracks(counters), *_occupancy(counters), _copies(counters), _products(counters)]
-    return folded(
-        "Counters and rates of device work", *blocks, *_ranges(counters), *_graphs(counters), _peaks(counters)
-    )
-
-
-def _peaks(counters: Counters) -> Notes:
-    return Notes([f"{counters.peaks}."] if counters.peaks and not counters.is_empty else [])
+    peaks = [f"{counters.peaks}."] if counters.peaks and not counters.is_empty else []
+    return folded("Counters and rates of device work", *blocks, *_ranges(counters), *_graphs(counters), Notes(peaks))
 
 
 def _tracks(counters: Counters) -> Iterator[Block]:

@@ -10,7 +10,7 @@ from overhead_lens.report.outline import Notes, Row, Section, Table, folded, lef
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.job.batches import Batches, BatchPoint
-from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures
+from overhead_lens.traces.launch_figures.model import DeviceLaunches, LaunchFigures
 from overhead_lens.units import format_ns
 
 _MOST_ROWS = 200
@@ -80,12 +80,9 @@ def rates(device: DeviceLaunches) -> str:
         counts = Counter(_BOUND[step.figures.bound] for step in device.steps)
         told.append("steps: " + ", ".join(f"{number:,} {name}" for name, number in counts.most_common()))
     else:
-        told.append(f"the whole is {_verdict(device.whole.bound)}")
+        bound = device.whole.bound
+        told.append(f"the whole is {_BOUND[bound] if bound != 'neither' else 'bound by neither host nor device'}")
     return "; ".join(told)
-
-
-def _verdict(bound: Bound | None) -> str:
-    return _BOUND[bound] if bound != "neither" else "bound by neither host nor device"
 
 
 def _row(device: str, step: str, figures: LaunchFigures) -> Row:

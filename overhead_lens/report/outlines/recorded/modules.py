@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from overhead_lens.report.cells import count, names, numbers, row, time
+from overhead_lens.report.cells import count, names, numbers, row, sum_row, time
 from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Row, Section, Table, folded
 from overhead_lens.report.page.charts.modules import modules_chart
 from overhead_lens.report.text.blocks import cut
@@ -142,5 +142,5 @@ def _remainder(modules: ModuleBudgets) -> Table:
     ]
     if modules.unlinked_events:
         rows.append(row("", "", "", "", "", f"no launch in the trace: device {format_ns(modules.unlinked_ns)}"))
-    rows.append(row(*_cells(modules.whole), "sum", tone="bold", is_sum=True))
+    rows.append(sum_row(*_cells(modules.whole), "sum"))
     return Table(_times(names("where")), rows, "what sums to the threads and the device")

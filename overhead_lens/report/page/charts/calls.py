@@ -80,7 +80,8 @@ def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture
     medians = kept.groupby("number")["ns"].median().to_list()
     series = [_blocks("kept", "#4477aa", "circle", kept)]
     series += [_blocks("left out", "#8a9199", "x", left_out)] if len(left_out) else []
-    series += [_median(at, ns) for at, ns in enumerate(medians)]
+    half = _SPREAD / 2
+    series += [Series("", "#e45756", [at - half, at + half], [ns, ns], "line") for at, ns in enumerate(medians)]
     low, high = float(table["ns"].min()), float(table["ns"].max())
     y = linear_axis(low - 0.06 * (high - low), high + 0.06 * (high - low), round_time, "per call")
     told = f"Timed blocks of {len(medians)} processes; their medians (lines) are {', '.join(map(format_ns, medians))}."
@@ -92,7 +93,3 @@ def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture
 def _blocks(name: str, ink: str, symbol: Symbol, rows: pd.DataFrame) -> Series:
     told = [f"process {number}: {format_ns(ns)}" for number, ns in zip(rows["number"], rows["ns"], strict=True)]
     return Series(name, ink, rows["x"].to_list(), rows["ns"].to_list(), told=told, symbol=symbol)
-
-
-def _median(at: int, ns: float) -> Series:
-    return Series("", "#e45756", [at - _SPREAD / 2, at + _SPREAD / 2], [ns, ns], "line")

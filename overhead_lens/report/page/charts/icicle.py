@@ -36,6 +36,10 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
     tree = folded(nodes, MOST_NODES, LEAST_SHARE)
     callers = folded(callers_of(nodes), MOST_NODES, LEAST_SHARE)
     whole = nodes[0].total
+
+    def time_of(stacks: int) -> str:
+        return f"{format_ns(whole_ns * stacks / whole)} ({stacks / whole:.1%}, {stacks:,} stacks)"
+
     fields = ("category", "self", "with what it calls", "rule", "source of the rule")
     of_callers = ("category", "self, of the top frame called so", "rule", "source of the rule")
     described = f"Sampled frames of a {per}, outermost on top, each as wide as its share of {whole:,} stacks."
@@ -46,9 +50,9 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
             f"{tree.stacks / whole:.1%} of the stacks."
         )
     picture = Icicle(
-        Tiles(fields, [_tile(node, _times(node, whole, whole_ns)) for node in tree.nodes]),
+        Tiles(fields, [_tile(node, [time_of(node.own), time_of(node.total)]) for node in tree.nodes]),
         described,
-        Tiles(of_callers, [_tile(node, [_time(node.total, whole, whole_ns)]) for node in callers.nodes]),
+        Tiles(of_callers, [_tile(node, [time_of(node.total)]) for node in callers.nodes]),
     )
     return [picture, Notes(notes)]
 
@@ -58,10 +62,6 @@ def _tile(node: Node, times: Sequence[str]) -> Tile:
     told = (_category(node), *times, *_rule(node))
     is_framework = look.category == "python" and look.part in _FRAMEWORK
     return Tile(node.parent, _place(node), node.total, INKS[look.category], told, is_framework)
-
-
-def _times(node: Node, whole: int, whole_ns: float) -> list[str]:
-    return [_time(stacks, whole, whole_ns) for stacks in (node.own, node.total)]
 
 
 def difference_icicle(
@@ -152,10 +152,6 @@ def _place(node: Node) -> str:
 def _category(node: Node) -> str:
     part = f", {node.attribution.part}" if node.attribution.part else ""
     return f"{node.attribution.category}{part}"
-
-
-def _time(stacks: int, whole: int, whole_ns: float) -> str:
-    return f"{format_ns(whole_ns * stacks / whole)} ({stacks / whole:.1%}, {stacks:,} stacks)"
 
 
 def _rule(node: Node) -> tuple[str, str]:

@@ -40,10 +40,11 @@ def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Itera
 
 def _areas(lane: Lane, wall_ns: int) -> list[Area]:
     return [
-        Area(name, _ink(name), ns, f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%})")
+        Area(
+            name,
+            paled(ink(name)) if name.startswith(IDLE) else ink(name),
+            ns,
+            f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%})",
+        )
         for name, ns in lane.ns.items()
     ]
-
-
-def _ink(name: str) -> str:
-    return paled(ink(name)) if name.startswith(IDLE) else ink(name)
