@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -15,7 +16,7 @@ from overhead_lens.directories import kind_of
 @pytest.mark.parametrize("kind", directories._KINDS)
 def test_a_row_names_functions_that_exist(kind: str) -> None:
     row = directories._KINDS[kind]
-    named = [row.load, row.compare, *(row.export.format(form.value) for form in Format)]
+    named = [row.load, row.compare, *(row.export.format(form) for form in get_args(Format))]
     assert all(callable(directories._load(place)) for place in named if place)
 
 

@@ -30,7 +30,7 @@ SUMMARIES = {
     "threads": "the difference of two watched processes (`diff --json`)",
 }
 
-_HOMES = {"counts": "delta", "threads": "process"}
+_HOMES = {"counts": "delta", "missed": "run", "ranks": "run", "threads": "process"}
 
 # Models that the schemas call by another name.
 _NAMES = {

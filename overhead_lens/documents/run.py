@@ -1,4 +1,8 @@
-"""``overhead-lens/run/1``: the closed budget of a program's steps; durations in ns per step."""
+"""Runs of a program; durations in ns per step.
+
+``overhead-lens/run/1`` is the closed budget of its steps, ``overhead-lens/ranks/1`` the runs of a job's ranks,
+``overhead-lens/missed/1`` what a hot loop would have missed of a run.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from overhead_lens.documents.breakdown import CrossCheck, cross_check
 from overhead_lens.documents.common import Category, Document, Row, fill
 from overhead_lens.studies.run.analysis import RunBudget, Sampling, Steps
 from overhead_lens.studies.run.device import RunDevice
+from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.run.missed import EndToEnd, Shortfall
 from overhead_lens.studies.run.phases import PhaseTime
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.traces.budgets import DeviceBudget, Kinds
@@ -168,3 +174,32 @@ def _rows(devices: Sequence[DeviceShare]) -> list[StepDevice]:
         )
         for device in devices
     ]
+
+
+class RanksDocument(Document, frozen=True, kw_only=True):
+    """One run for each rank that completed, in order of rank."""
+
+    schema: Literal["overhead-lens/ranks/1"] = "overhead-lens/ranks/1"
+    ranks: list[RunDocument]
+    capture: str
+
+
+def ranks_document(job: RunJob) -> RanksDocument:
+    """The document of a job."""
+    return fill(RanksDocument, job, ranks=[run_document(run) for run in job.ranks])
+
+
+class MissedDocument(Document, frozen=True, kw_only=True):
+    """Figures of a run that a hot loop of its step lacks, the most time first, not to be added up."""
+
+    schema: Literal["overhead-lens/missed/1"] = "overhead-lens/missed/1"
+    run: RunDocument
+    median_ns: int | None
+    missed: list[Shortfall]
+    sentence: str
+    notes: list[str]
+
+
+def missed_document(found: EndToEnd) -> MissedDocument:
+    """The document of a run compared with a hot loop."""
+    return fill(MissedDocument, found, run=run_document(found.run))
