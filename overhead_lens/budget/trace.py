@@ -40,7 +40,7 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.host import pausing, unresolved
 from overhead_lens.traces.intervals import Union, union
-from overhead_lens.traces.timeline import Nesting, Segments, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, nearest, sweep
 
 LOOP_EVENT = "measured_loop"
 
@@ -214,7 +214,7 @@ def _share_of_kernels(
     """The share of compiled code's own time that its kernels take; None if that is unknown."""
     if generated_kernels_ns is None:
         return None
-    operators_ns = own_ns[~code & (nesting.nearest(code) >= 0)].sum() / calls
+    operators_ns = own_ns[~code & (nearest(nesting.parent, code) >= 0)].sum() / calls
     code_ns = own_ns[code].sum() / calls
     return float(np.clip((generated_kernels_ns - operators_ns) / code_ns, 0.0, 1.0)) if code_ns > 0 else 0.0
 

@@ -40,7 +40,7 @@ from overhead_lens.traces.host_budget import (
     host_budgets,
     thread_pieces,
 )
-from overhead_lens.traces.intervals import distinct_values
+from overhead_lens.traces.intervals import cut, distinct_values
 from overhead_lens.traces.launch_figures.analysis import input_batch, launch_figures
 from overhead_lens.traces.launches import link, queue_depth, waits_from
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
@@ -323,12 +323,10 @@ class Analyzer:
     def _idle_frame(self) -> pd.DataFrame:
         frames = []
         for device in self.devices:
-            idle = device.idle
-            start_ns = np.maximum(idle.start_ns, device.span[0])
-            dur_ns = np.minimum(idle.start_ns + idle.dur_ns, device.span[1]) - start_ns
-            inside = dur_ns > 0
-            blame = np.array(BLAME, dtype=object)[idle.blame[inside]]
-            columns = {"device": device.number, "start_ns": start_ns[inside], "dur_ns": dur_ns[inside], "blame": blame}
+            idle, span = device.idle, np.array(device.span)
+            inside = cut(span[:1], span[1:], idle.start_ns, idle.start_ns + idle.dur_ns)
+            blame = np.array(BLAME, dtype=object)[idle.blame[inside.piece]]
+            columns = {"device": device.number, "start_ns": inside.start_ns, "dur_ns": inside.dur_ns, "blame": blame}
             frames.append(pd.DataFrame(columns))
         return joined(frames, IDLE)
 

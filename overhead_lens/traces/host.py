@@ -19,7 +19,7 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing, where
-from overhead_lens.traces.timeline import Nesting, Segments, laid_over, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, laid_over, nearest, sweep
 from overhead_lens.traces.window import Window
 
 OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
@@ -70,7 +70,7 @@ class HostEvents:
     attributions: Sequence[Attribution]
 
     def places(self, rows: Ints) -> Ints:
-        """The position here of each row of the event frame; -1 for a row that is no host event, and for -1."""
+        """The position here of each row of the event frame; -1 for another row, and for -1."""
         if not len(self.rows):
             return np.full(len(rows), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
@@ -180,16 +180,15 @@ class Around:
     """
 
     def __init__(self, host: HostEvents) -> None:
-        self._count = len(host.thread)
         self._threads = [np.flatnonzero(host.thread == number) for number in range(len(host.threads))]
         self.nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self._threads]
+        self._parent = np.full(len(host.thread), -1, dtype=np.int64)
+        for events, nesting in zip(self._threads, self.nestings, strict=True):
+            self._parent[events] = taken(events, nesting.parent)
 
     def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
         """Per host event, the innermost (or outermost) marked event at or around it; -1 for none."""
-        found = np.full(self._count, -1, dtype=np.int64)
-        for events, nesting in zip(self._threads, self.nestings, strict=True):
-            found[events] = taken(events, nesting.nearest(marked[events], outermost=outermost))
-        return found
+        return nearest(self._parent, marked, outermost=outermost)
 
     def nearest_of(self, events: Sequence[int], marked: Bools, *, outermost: bool = False) -> list[int]:
         """The same for some host events only, quick for a few of them."""
@@ -201,14 +200,6 @@ class Around:
         while event >= 0:
             yield event
             event = int(self._parent[event])
-
-    @cached_property
-    def _parent(self) -> Ints:
-        """The event around each; -1 for none."""
-        parent = np.full(self._count, -1, dtype=np.int64)
-        for events, nesting in zip(self._threads, self.nestings, strict=True):
-            parent[events] = taken(events, nesting.parent)
-        return parent
 
     def open_at(self, thread: Ints, instants_ns: Ints) -> Ints:
         """The host event that is open at each instant of a thread (-1 for none) and started last; -1 for none."""
@@ -246,7 +237,7 @@ class ThreadTimeline:
         annotation, runtime = host.annotation[self.events], host.runtime[self.events]
         nesting = host.around.nestings[number]
         attribution = host.attribution[self.events]
-        scope = nesting.nearest(host.scope[self.events], outermost=True)
+        scope = nearest(nesting.parent, host.scope[self.events], outermost=True)
         self.attribution = np.where(scope >= 0, attribution[scope], attribution)
         self.launches_below = nesting.mark_above(runtime)
         self._decide_by_caller(nesting.parent, nesting.mark_above(host.operator[self.events] | runtime))
@@ -303,7 +294,7 @@ def unresolved(nesting: Nesting, code: Bools, shown: Bools) -> Bools:
         code: Whether an event is compiled code that runs; the innermost one holds the kernels.
         shown: Whether an event tells what compiled code around it does: a call that launches, or a Python function.
     """
-    outer = nesting.nearest(code)[nesting.parent[code & (nesting.parent >= 0)]]
+    outer = nearest(nesting.parent, code)[nesting.parent[code & (nesting.parent >= 0)]]
     innermost = code & ~nesting.mark_above(shown)
     innermost[outer[outer >= 0]] = False
     return innermost

@@ -22,7 +22,7 @@ what recording an event costs, and kernel gets the rest. The multiple is measure
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -103,6 +103,10 @@ class ThreadPieces:
         """Category per piece, as a number in ``HOST_CATEGORIES``."""
         numbers = [HOST_CATEGORIES.index(attribution.category) for attribution in self.attributions]
         return np.array(numbers, dtype=np.int64)[self.attribution]
+
+    def attributed(self, chosen: Callable[[Attribution], object]) -> Bools:
+        """Bool per piece: whether its attribution passes a test."""
+        return passing(self.attributions, chosen)[self.attribution]
 
     def computing(self, owner: Ints) -> Ints:
         """Which pieces, by their owners, belong to operators that are divided into dispatch and kernel."""

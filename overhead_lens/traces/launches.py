@@ -53,9 +53,8 @@ def link(events: pd.DataFrame) -> Linked:
         able = (key >= 0) & ((column == "correlation") | (correlation < 0))
         asking, answering = np.flatnonzero(able[rows] & (launch < 0)), calls[able[calls]]
         launch[asking] = taken(answering, first_places(key[answering], key[rows[asking]]))
-    is_graph = np.zeros(len(rows), dtype=bool)
-    is_graph[launch >= 0] = where(events["name"], lambda name: torch_names.GRAPH_LAUNCH in name)[launch[launch >= 0]]
-    return Linked(rows, launch, is_graph)
+    is_graph = where(events["name"], lambda name: torch_names.GRAPH_LAUNCH in name)[launch]
+    return Linked(rows, launch, (launch >= 0) & is_graph)
 
 
 def runtime_rows(events: pd.DataFrame) -> Ints:

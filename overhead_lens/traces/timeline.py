@@ -147,15 +147,6 @@ class Nesting:
         inside = np.flatnonzero(self.parent >= 0)
         return int((self._ends[inside] > self._ends[self.parent[inside]]).sum())
 
-    def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
-        """Per event the innermost marked event at or around it, or the outermost: int64, shape ``(n,)``, -1 for none."""
-        own = np.arange(self._count)
-        inner = ends_of(np.where(marked, own, self.parent))
-        if not outermost:
-            return inner
-        above = taken(inner, self.parent)
-        return taken(ends_of(np.where(above >= 0, above, own)), inner)
-
     def open_at(self, instants_ns: Ints) -> Ints:
         """The event that is open at each instant and started last: int64, -1 for none."""
         place = np.searchsorted(self._starts_in_order, instants_ns, "right") - 1
@@ -172,6 +163,16 @@ class Nesting:
         if above.any():
             run(mark_parents, (self._order, self.parent), (above,), self._count)
         return above > 0
+
+
+def nearest(parent: Ints, marked: Bools, *, outermost: bool = False) -> Ints:
+    """Per event the innermost marked event at or around it, or the outermost: int64, shape ``(n,)``, -1 for none."""
+    own = np.arange(len(parent))
+    inner = ends_of(np.where(marked, own, parent))
+    if not outermost:
+        return inner
+    above = taken(inner, parent)
+    return taken(ends_of(np.where(above >= 0, above, own)), inner)
 
 
 def ends_of(steps: Ints) -> Ints:

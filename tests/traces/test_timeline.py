@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.traces.timeline import Nesting, Segments, sum_by, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, nearest, sum_by, sweep
 
 
 def drawn(*rows: str) -> tuple[np.ndarray, np.ndarray]:
@@ -66,10 +66,10 @@ def test_parents() -> None:
     assert Nesting(starts, durations).parent.tolist() == [-1, 0, 1, 0, -1]
 
 
-def nearest(marked: str, *rows: str) -> tuple[list[int], list[int]]:
+def nearest_marked(marked: str, *rows: str) -> tuple[list[int], list[int]]:
     """The innermost and the outermost marked (``x``) event at or around each event of a drawing."""
-    nesting, marks = Nesting(*drawn(*rows)), np.array([mark == "x" for mark in marked])
-    return nesting.nearest(marks).tolist(), nesting.nearest(marks, outermost=True).tolist()
+    parent, marks = Nesting(*drawn(*rows)).parent, np.array([mark == "x" for mark in marked])
+    return nearest(parent, marks).tolist(), nearest(parent, marks, outermost=True).tolist()
 
 
 def test_the_nearest_marked_event() -> None:
@@ -81,9 +81,9 @@ def test_the_nearest_marked_event() -> None:
         "         [-)      ",
         "              [--)",
     )
-    assert nearest("x.x...", *drawing) == ([0, 0, 2, 2, 0, -1], [0, 0, 0, 0, 0, -1])
-    assert nearest(".....x", *drawing) == ([-1, -1, -1, -1, -1, 5], [-1, -1, -1, -1, -1, 5])
-    assert nearest("......", *drawing) == ([-1] * 6, [-1] * 6)
+    assert nearest_marked("x.x...", *drawing) == ([0, 0, 2, 2, 0, -1], [0, 0, 0, 0, 0, -1])
+    assert nearest_marked(".....x", *drawing) == ([-1, -1, -1, -1, -1, 5], [-1, -1, -1, -1, -1, 5])
+    assert nearest_marked("......", *drawing) == ([-1] * 6, [-1] * 6)
 
 
 def test_of_equal_starts_the_longer_is_around_the_shorter_and_of_two_alike_the_first() -> None:
@@ -92,9 +92,9 @@ def test_of_equal_starts_the_longer_is_around_the_shorter_and_of_two_alike_the_f
         "[-----)",
         "[--)   ",
     )
-    assert nearest("x..", *drawing) == ([0, -1, 0], [0, -1, 0])
-    assert nearest("xx.", *drawing) == ([0, 1, 0], [1, 1, 1])
-    assert nearest("..x", *drawing) == ([-1, -1, 2], [-1, -1, 2])
+    assert nearest_marked("x..", *drawing) == ([0, -1, 0], [0, -1, 0])
+    assert nearest_marked("xx.", *drawing) == ([0, 1, 0], [1, 1, 1])
+    assert nearest_marked("..x", *drawing) == ([-1, -1, 2], [-1, -1, 2])
 
 
 def test_an_event_that_crosses_an_end_is_inside_what_it_began_in() -> None:
@@ -103,7 +103,7 @@ def test_an_event_that_crosses_an_end_is_inside_what_it_began_in() -> None:
         "   [-----) ",
         "      [-)  ",
     )
-    assert nearest("x..", *drawing) == ([0, 0, 0], [0, 0, 0])
+    assert nearest_marked("x..", *drawing) == ([0, 0, 0], [0, 0, 0])
 
 
 def open_at(instants: list[int], *rows: str) -> list[int]:
@@ -165,7 +165,7 @@ def test_the_nearest_is_the_first_marked_one_upwards(
     events: list[tuple[int, int]], marked: list[bool], outermost: bool
 ) -> None:
     nesting = Nesting(*arrays(events))
-    found = nesting.nearest(np.array(marked[: len(events)], dtype=bool), outermost=outermost).tolist()
+    found = nearest(nesting.parent, np.array(marked[: len(events)], dtype=bool), outermost=outermost).tolist()
     for at, near in enumerate(found):
         chain = [at]
         while (above := int(nesting.parent[chain[-1]])) >= 0:

@@ -32,14 +32,9 @@ _MOST = 1e100
 _NO_METRICS = frozenset({"correlation", "External id", "device", "stream"})
 
 
-def range_rows(events: pd.DataFrame) -> Ints:
-    """Rows of the ranges, in the order of the file."""
-    return np.flatnonzero(where(events["cat"], torch_names.PROFILER_RANGE.__eq__))
-
-
 def ranges(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[RangedKernel, ...], str]:
     """Metrics by kernel, and how ranges were joined: ``correlation``, ``order`` or empty."""
-    rows = range_rows(trace.events)
+    rows = np.flatnonzero(where(trace.events["cat"], torch_names.PROFILER_RANGE.__eq__))
     if not len(rows):
         return (), ""
     arguments = trace.arguments(rows.tolist())

@@ -426,10 +426,8 @@ class PathAnalysis:
     def _reaches_furthest(self) -> Ints:
         """For each edge that takes time, the edge up to it that ends last (a running argmax)."""
         edges, _ = self._lasting
-        target = self._target[edges]
-        reached = np.maximum.accumulate(target) if len(target) else target
-        new = np.concatenate(([True], reached[1:] > reached[:-1])) if len(target) else np.zeros(0, dtype=bool)
-        return edges[np.maximum.accumulate(np.where(new, np.arange(len(edges)), 0))] if len(edges) else edges
+        new = np.diff(np.maximum.accumulate(self._target[edges]), prepend=-1) > 0
+        return edges[np.maximum.accumulate(np.where(new, np.arange(len(edges)), 0))]
 
 
 def _costliest(labels: StringTable, code: Ints, totals_ns: Ints) -> list[int]:

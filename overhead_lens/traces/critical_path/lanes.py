@@ -72,12 +72,11 @@ def chain(
     for edges, step in zip(blocked, (1, -1), strict=True):
         np.add.at(change, np.searchsorted(time_ns, edges, "left"), step)
     is_open = np.cumsum(change)[: len(time_ns) - 1] == 0
-    owner = pieces.owner[piece]
-    event = pieces.timeline.events[np.maximum(owner, 0)] if len(pieces.timeline.events) else owner
+    event = taken(pieces.timeline.events, pieces.owner[piece])
     label = np.empty((len(piece), 4), dtype=np.int32)
     label[:, 0], label[:, 1] = kind[piece], pieces.name[piece]
     for column, codes in enumerate(around, 2):
-        label[:, column] = np.where(owner >= 0, codes[event], -1) if len(codes) else owner
+        label[:, column] = taken(codes, event)
     weight_ns = np.where(known[piece] & is_open, np.diff(time_ns), 0)
     return Chain(time_ns, weight_ns, label)
 
@@ -98,8 +97,6 @@ def nearest(host: HostEvents) -> tuple[Ints, Ints]:
     """Codes of the innermost operator and the innermost module at or around each host event, -1 for none."""
     step = passing(host.names, torch_names.PROFILER_STEP.match)
     module = passing(host.names, lambda name: name.startswith(torch_names.MODULE_PREFIX))
-    if not len(host.name):
-        return host.name, host.name
     around = host.around
     operator, inside = (around.nearest(mark) for mark in (host.operator & ~step[host.name], module[host.name]))
     return taken(host.name, operator), taken(host.name, inside)

@@ -109,11 +109,7 @@ def _loading(recorded: Recorded) -> Iterator[Located]:
 
 def _compiling(recorded: Recorded) -> Iterator[Located]:
     """Time in which any thread compiled."""
-    compiling = [
-        thread
-        for thread in recorded.threads.values()
-        if passing(thread.attributions, _compiles)[thread.attribution].any()
-    ]
+    compiling = [thread for thread in recorded.threads.values() if thread.attributed(_compiles).any()]
     yield from _in_frames(recorded, _COMPILE, recorded.spent(_compiles), compiling)
 
 
@@ -221,11 +217,11 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
             yield from recorded.located(wording, when.total_ns, when, named, _place_of(named), str(device.number))
     if not recorded.devices and recorded.threads and (recorded.host.operator | recorded.host.runtime).any():
         busiest = next(iter(recorded.threads.values()))
-        python = passing(busiest.attributions, lambda each: each.category == "python" and each.part in _OWN_PYTHON)
+        python = busiest.attributed(lambda each: each.category == "python" and each.part in _OWN_PYTHON)
         # A backward pass that is missing from the trace ran on a thread that is missing too.
         elsewhere = recorded.host.annotation[busiest.timeline.events[busiest.owner]] & (busiest.owner >= 0)
         elsewhere &= passing(busiest.names, _BACKWARD.search)[busiest.name]
-        python = python[busiest.attribution] & ~elsewhere
+        python &= ~elsewhere
         when = without(union(busiest.start_ns[python], busiest.dur_ns[python]), known)
         yield from _in_frames(recorded, _PYTHON, when, [busiest])
         when = without(_around_kernels(recorded, busiest), known)
@@ -238,7 +234,7 @@ def _around_kernels(recorded: Recorded, thread: ThreadPieces) -> Union:
     by_runtime = passing(host.attributions, _RUNTIME.__contains__)[host.attribution]
     caller = host.around.nearest(host.python & ~passing(host.attributions, _BINDING.__eq__)[host.attribution])
     called = by_runtime | ((caller >= 0) & by_runtime[caller])
-    chosen = passing(thread.attributions, (*_RUNTIME, _BINDING).__contains__)[thread.attribution] & (thread.owner >= 0)
+    chosen = thread.attributed((*_RUNTIME, _BINDING).__contains__) & (thread.owner >= 0)
     chosen[chosen] = called[thread.timeline.events[thread.owner[chosen]]]
     chosen &= bool(host.python[thread.timeline.events].any())
     return union(thread.start_ns[chosen], thread.dur_ns[chosen])

@@ -106,12 +106,8 @@ class Recorded:
 
     def spent(self, chosen: Callable[[Attribution], bool]) -> Union:
         """The time that any thread spends in some attributions."""
-        starts, lengths = [NOTHING.start_ns], [NOTHING.start_ns]
-        for thread in self.threads.values():
-            mine = passing(thread.attributions, chosen)[thread.attribution]
-            starts.append(thread.start_ns[mine])
-            lengths.append(thread.dur_ns[mine])
-        return union(np.concatenate(starts), np.concatenate(lengths))
+        spent = [(thread, thread.attributed(chosen)) for thread in self.threads.values()]
+        return joined([union(thread.start_ns[mine], thread.dur_ns[mine]) for thread, mine in spent])
 
     def located(
         self,

@@ -159,12 +159,8 @@ def bound_of(device: DeviceBudget) -> Bound | None:
         return None
     if device.busy_ns >= _BUSY_SHARE * device.span_ns:
         return "device"
-    return "host" if host_idle_ns(device) > _HOST_SHARE * device.idle_ns else "neither"
-
-
-def host_idle_ns(device: DeviceBudget) -> int:
-    """Idle time that the host is blamed for."""
-    return sum(ns for name, ns in device.idle_blame.items() if name not in NOT_THE_HOST)
+    host_ns = sum(ns for name, ns in device.idle_blame.items() if name not in NOT_THE_HOST)
+    return "host" if host_ns > _HOST_SHARE * device.idle_ns else "neither"
 
 
 def input_batch(trace: Trace) -> InputBatch:
