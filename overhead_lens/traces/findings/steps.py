@@ -80,4 +80,6 @@ def dispatcher_of_small_operators(recorded: Recorded, known: Union) -> Iterator[
     calls = timeline.events[dispatches]
     ns = timeline.self_ns[dispatches] - recorded.kernel_ns[calls]
     if ns.sum() >= _OPERATOR_SHARE * recorded.wall_ns:
-        yield from recorded.located(_OPERATORS, int(ns.sum()), NOTHING, recorded.of_calls(calls, ns))
+        operators = host.operator[calls]
+        named = recorded.of_calls(calls[operators], ns[operators])
+        yield from recorded.located(_OPERATORS, int(ns.sum()), NOTHING, named)
