@@ -24,7 +24,7 @@ _LABORATORY = Path(__file__).with_name("laboratory")
 _RECORDED = ((), ("record_shapes",), ("with_stack",), ("record_shapes", "with_stack", "profile_memory"))
 _CALLS = ("training_of_16", "training_of_128", "transformer_layer")
 
-FLOOR = Claim(
+CLAIM = Claim(
     claim="dispatch-floor",
     question="How long does an operator take before its kernel begins?",
     method=(
@@ -61,16 +61,16 @@ AGREEMENT = Claim(
     ),
 )
 
-CLAIMS = (FLOOR, AGREEMENT)
+CLAIMS = (CLAIM, AGREEMENT)
 
 
 def main() -> None:
     """Record and profile, print both tables and write the results."""
-    parser = FLOOR.parser(__doc__)
+    parser = CLAIM.parser(__doc__)
     parser.add_argument("--agreement", type=Path, metavar="FILE", help="where the result of the comparison goes")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
-        floors = Table(FLOOR)
+        floors = Table(CLAIM)
         for recorded in _RECORDED:
             floors.add(floor_row(Path(folder), recorded))
         floors.write(options.result)

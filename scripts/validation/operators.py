@@ -116,7 +116,7 @@ def main() -> None:
             found.append(look_at(name, call_ns, stacks, default_classifier()))
             if found[-1].unknown:
                 table.add(found[-1].row())
-    notes = [f"{len(table.rows)} of {len(found)} operators: a kernel that the rules do not know."]
+    notes = [f"The rules do not know a kernel of {len(table.rows)} of {len(found)} operators."]
     if missed:
         notes.append(f"Not sampled: {', '.join(missed)}.")
     table.write(options.result, notes)
