@@ -214,11 +214,15 @@ class StepWatcher:
         if chosen is not None:
             self._passed[chosen.kind, chosen.key, chosen.thread] = self._before + self._area.read(Word.ROWS)
 
+    def _forget(self, first: int) -> None:
+        """Forget the candidates from a kind on. A more reliable one may be about to become regular: it keeps its marks."""
+        self._candidates = {key: each for key, each in self._candidates.items() if KINDS.index(each.kind) < first}
+
     def _choose(self, candidate: Candidate) -> None:
         """Measure the steps of a source from now on."""
         self._give_up()
         self._chosen = candidate
-        self._candidates.clear()
+        self._forget(KINDS.index(candidate.kind))
         self._area.restart()
         self._is_measured = False
         self._recent = []
@@ -280,8 +284,7 @@ class StepWatcher:
         self._mark()
         self._begin_ns = 0
         if self._alive and not self._is_measured:
-            # A more reliable source may be about to become regular: it keeps its marks.
-            self._candidates = {key: each for key, each in self._candidates.items() if each.kind != "loop"}
+            self._forget(KINDS.index("loop"))
             self._scouting_since = 0
             for number in range(len(self._loops)):
                 if self._chosen is not None and number != self._chosen.key:
