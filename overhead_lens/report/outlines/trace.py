@@ -265,7 +265,7 @@ def _host(analysis: TraceAnalysis) -> Iterator[Section]:
     rows = [each for category in busiest.host if category.ns for each in _category(category, wall_ns)]
     rows.append(sum_row("sum = window", "", "100 %", time(wall_ns), "", ""))
     columns = [names("where"), names("", gives_way=3), *numbers("share", "time")]
-    columns += [names("most in", gives_way=1), names("95 % interval", gives_way=2)]
+    columns += [names("95 % interval", gives_way=2), names("most in", gives_way=1)]
     bar = Bars([host_bar("", "", busiest.host, wall_ns)], f"The categories, which sum to {format_ns(wall_ns)}.")
     name = _thread_name(busiest)
     yield Section(f"Host: {name}, sum = window", [bar, Table(columns, rows, more="")], reach="everywhere")
@@ -278,14 +278,14 @@ def _category(category: HostCategory, wall_ns: int) -> Iterator[Row]:
     first = f"{format_ns(category.top[0].ns)} {category.top[0].frame}" if category.top else ""
     yield row(
         *(label, length(category.ns, wall_ns, category.ci95_ns, look), share(category.share), time(category.ns)),
-        text(first, tone="dim"),
         bounds(category.ci95_ns) if category.evidence == "estimate" else Cell(),
+        text(first, tone="dim"),
         is_minor=category.share < _SHOWN_SHARE,
     )
     for part in category.parts:
         if part.ns:
             shown = part_row(part.name, part.ns, max(1, wall_ns), look)
-            yield replace(shown, cells=[*shown.cells, Cell()], tone="dim", is_minor=True)
+            yield replace(shown, cells=[*shown.cells[:-1], Cell(), Cell()], tone="dim", is_minor=True)
 
 
 def _thread_name(thread: ThreadBudget) -> str:
