@@ -65,7 +65,7 @@ class Instrument(ABC):
             MeasurementError: There is no capture without this instrument; others warn (``Turn.warn``).
         """
 
-    def write(self, folder: Path) -> Any:  # noqa: ARG002  (those that write files use it)
+    def write(self, folder: Path) -> Any:  # noqa: ARG002  (used by subclasses that write files)
         """Write its files; returns its note for ``meta.json``, None for nothing."""
         return self.note
 

@@ -215,7 +215,7 @@ class StepWatcher:
             self._passed[chosen.kind, chosen.key, chosen.thread] = self._before + self._area.read(Word.ROWS)
 
     def _forget(self, first: int) -> None:
-        """Forget the candidates from a kind on. A more reliable one may be about to become regular: it keeps its marks."""
+        """Forget all candidates but those more reliable than ``KINDS[first]``, which may be about to become regular."""
         self._candidates = {key: each for key, each in self._candidates.items() if KINDS.index(each.kind) < first}
 
     def _choose(self, candidate: Candidate) -> None:

@@ -138,8 +138,8 @@ COMPOSITES = frozenset(
         "_convolution", "embedding",
     )
 )  # fmt: skip
-"""Operators that compute by calling others only: CompositeImplicitAutograd in ``aten/src/ATen/native/native_functions.yaml``,
-and from ``_to_copy`` on those that are written so below ``aten/src/ATen/native``."""
+"""Operators that compute by calling others only: CompositeImplicitAutograd in ``aten/src/ATen/native/native_functions.yaml``.
+Those from ``_to_copy`` on are not marked so there, but their functions below ``aten/src/ATen/native`` only call others."""
 
 WITHOUT_KERNEL = VIEWS | COMPOSITES
 """Operators whose own time holds no kernel."""

@@ -15,8 +15,8 @@ A backward pass runs from the first to the last event of the autograd threads wi
     autograd             [node] [node]   [node]
 
 An operator's span holds its dispatch and, on a CPU, its kernel. For one that launched nothing the division is an estimate:
-dispatcher gets a multiple of what a view operator of the same trace takes, since views compute nothing and their dispatch shows
-what recording an event costs, and kernel gets the rest. The multiple is measured (docs/methodology/operators.md).
+dispatcher gets a multiple of the time of a view operator of the same trace, and kernel gets the rest. Views compute nothing, so
+their time shows the speed of the machine and the cost of recording an event (docs/methodology/operators.md).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _GAPS = (
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
 _HAS_NO_WORK = passing(range(len(_GAPS)), (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP).__contains__)
 _MOST_FRAMES = 5
-# An operator on one element takes so many times as long as a view: in the middle, and between what for 95 % of operators.
+# Self time of an operator on one element, as a multiple of a view's: the median, and the range of 95 % of operators.
 _OF_VIEW, _LEAST_OF_VIEW, _MOST_OF_VIEW = 5, 1, 14
 _EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
 _Spent: TypeAlias = list[tuple[int, str, int]]
@@ -68,7 +68,7 @@ _Spent: TypeAlias = list[tuple[int, str, int]]
 
 
 class DispatchFloor(NamedTuple):
-    """What the dispatch of one operator takes, in ns: of the middle operator, and between what it lies for 95 % of them."""
+    """How long the dispatch of one operator takes, in ns: the median operator, and the range of 95 % of operators."""
 
     ns: int
     low_ns: int
@@ -231,7 +231,7 @@ def view_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
 
 
 def dispatch_floor(timelines: Sequence[ThreadTimeline]) -> DispatchFloor | None:
-    """As many times what a view of the trace takes as operators on one element do; None for a trace without views."""
+    """Multiples of what a view of the trace takes; None for a trace without views."""
     view = view_ns(timelines)
     return None if view is None else DispatchFloor(_OF_VIEW * view, _LEAST_OF_VIEW * view, _MOST_OF_VIEW * view)
 
@@ -269,7 +269,7 @@ class _Moved(NamedTuple):
 
     Attributes:
         window, name: Number of the window and of the operator's name.
-        less_ns, more_ns: What of ``ns`` may be dispatch, and what may be kernel besides.
+        less_ns, more_ns: How much of ``ns`` may be dispatch, and how much more may be kernel.
     """
 
     window: Ints
@@ -296,7 +296,7 @@ def _kernel_estimate(pieces: ThreadPieces, parts: Piece) -> _Moved:
 def _categories(
     attributions: Sequence[Attribution], spent: _Spent, wall_ns: int, less_ns: int, more_ns: int
 ) -> tuple[HostCategory, ...]:
-    """Every category of one window; of ``kernel`` so much may be ``dispatcher``, and of ``dispatcher`` so much ``kernel``."""
+    """Every category of one window; up to ``less_ns`` of the kernel may be dispatch, up to ``more_ns`` of dispatch kernel."""
     own: dict[str, Counter[int]] = {category: Counter() for category in HOST_CATEGORIES}
     frames: dict[str, Counter[str]] = {category: Counter() for category in HOST_CATEGORIES}
     for attribution, name, ns in spent:

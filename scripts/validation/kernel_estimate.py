@@ -1,4 +1,4 @@
-"""What an operator takes before its kernel, in times of a view; and whether traces so divided agree with samples.
+"""How long does an operator take before its kernel, compared with a view? Do traces divided by that agree with samples?
 
 python -m scripts.validation.kernel_estimate [--result FILE] [--agreement FILE]
 """
@@ -17,7 +17,7 @@ from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.host_budget import view_ns
 from scripts.command import document
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 
 _COMMAND = "python -m scripts.validation.kernel_estimate"
 _LABORATORY = Path(__file__).with_name("laboratory")
@@ -33,11 +33,9 @@ CLAIM = Claim(
         "Operators that only call others are left out."
     ),
     command=_COMMAND,
-    columns=(
-        Column("recorded with"),
-        Column("view", "ns"),
-        Column("operators"),
-        *(Column(f"{part} of them below, times a view") for part in ("2.5 %", "half", "97.5 %")),
+    columns=columns_of(
+        "recorded with | view [ns] | operators"
+        " | 2.5 % of them below, times a view | half of them below, times a view | 97.5 % of them below, times a view"
     ),
 )
 
@@ -50,14 +48,9 @@ AGREEMENT = Claim(
         "They agree where the intervals of kernel meet."
     ),
     command=_COMMAND,
-    columns=(
-        Column("call"),
-        *(
-            Column(f"kernel by {which}{end}", "share")
-            for which in ("samples", "trace")
-            for end in ("", " low", " high")
-        ),
-        Column("agree"),
+    columns=columns_of(
+        "call | kernel by samples [share] | kernel by samples low [share] | kernel by samples high [share]"
+        " | kernel by trace [share] | kernel by trace low [share] | kernel by trace high [share] | agree"
     ),
 )
 

@@ -103,7 +103,7 @@ def test_a_cpu_operator_is_divided_by_what_a_view_takes() -> None:
 
 
 def test_an_operator_that_may_hold_a_kernel_widens_the_interval() -> None:
-    """Of the 30 ns of one operator none is kernel by estimate, and up to 20 may be."""
+    """The estimate gives none of the operator's 30 ns to a kernel, but up to 20 may be one."""
     analysis = analyzer_of(timed(0, 10, VIEW), timed(10, 30, "aten::relu")).analysis()
     assert host(analysis.host) == {"dispatcher": 40}
     by_name = {each.category: each for each in analysis.host}

@@ -1,4 +1,4 @@
-"""Calls of many small operators, of which a trace must estimate what their kernels take: two training steps and a layer."""
+"""Calls of many small operators, whose kernel time a trace can only estimate: two training steps and a layer."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_operators_on_a_host_alone(python: int, there: bool) -> None:
 
 
 def test_operators_of_an_optimizer_are_its_own() -> None:
-    """Of the views, those outside of the optimizer count besides it."""
+    """Only the views outside the optimizer count as small operators."""
     found = findings(
         timed(0, 800, "Optimizer.step#SGD.step", "user_annotation"),
         *(timed(10 * place, 10, "aten::view") for place in range(75)),

@@ -266,7 +266,7 @@ def test_time_after_a_modules_end_is_not_its_own() -> None:
         drawn("   [-------------)", "aten::gelu"),
         drawn("   [)", VIEW),
     )
-    # Of the operator the first five nanoseconds, five times what a view takes, are dispatch.
+    # A view takes 1 ns, so the operator dispatches for its first 5 ns.
     assert own(modules) == {"A_0": {"python": 2, "dispatcher": 1 + 5, "kernel": 2}}
     assert dict(modules.outside.host) == {"dispatcher": 1, "kernel": 6}
 
