@@ -117,7 +117,8 @@ def main() -> None:
         # Here and not at the interpreter's end, where a reader that is gone or a full disk could only be a traceback.
         sys.stdout.flush()
     except CommandLineError as error:
-        _fail(error.format_message(), error.exit_code)
+        # Recent versions of typer check values by pydantic, which begins its messages so.
+        _fail(error.format_message().replace(": Value error, ", ": "), error.exit_code)
     except OverheadLensError as error:
         _fail(str(error), error.exit_code)
     except (Interrupted, typer.Abort):

@@ -37,7 +37,7 @@ from tests.recorder.effort import little_effort
         ),
         (
             ["export", "gone", "--format", "svg"],
-            "Invalid value for '-f' / '--format': Value error, 'svg' is not one of 'chrome', 'collapsed', 'perfetto', 'speedscope'.",
+            "Invalid value for '-f' / '--format': 'svg' is not one of 'chrome', 'collapsed', 'perfetto', 'speedscope'.",
         ),
         (["open", "gone.pftrace"], "no trace gone.pftrace"),
     ],
