@@ -60,7 +60,7 @@ def write_run_speedscope(path: Path, target: Path, classifier: Classifier) -> No
 
 
 def _stacks(run: StoredRun) -> Iterator[tuple[str, list[Stack]]]:
-    """Stacks of the main thread's steps, and of every other thread.
+    """Stacks of the steps, and of every other thread.
 
     Raises:
         UsageError: There are none.
@@ -69,6 +69,6 @@ def _stacks(run: StoredRun) -> Iterator[tuple[str, list[Stack]]]:
     if not own and not others:
         raise UsageError(f"{run.path} holds no samples to export ({run.meta.reason or 'none were taken'})")
     if own:
-        yield MAIN, own
+        yield run.meta.thread_name or MAIN, own
     for thread in others:
         yield f"{thread_name(thread)} ({thread.process}/{thread.thread})", list(thread.stacks)

@@ -15,12 +15,13 @@ from overhead_lens.captures.files import KINETO
 from overhead_lens.export.viewer import server
 from overhead_lens.export.viewer.address import SUMS
 from overhead_lens.export.viewer.server import Document
+from overhead_lens.program.area import Phase
 from overhead_lens.studies.run.analysis import run_budget_of
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import error_line, lens
 from tests.drawn.captures import draw_capture
 from tests.drawn.processes import S, draw_process, thread
-from tests.drawn.runs import KERNEL, STEP_NS, WORK, main, run_of, slow_run, store
+from tests.drawn.runs import KERNEL, STEP_NS, WAIT, WORK, bare, main, run_of, slow_run, store, stretch
 from tests.drawn.timelines import call, document, drawn, kernel
 from tests.export.trace_processor import Program, TraceProcessor
 
@@ -172,6 +173,15 @@ def test_a_runs_steps_with_the_slowest_marked(tmp_path: Path, opened: Callable[.
     assert trace.query(longest) == [(9_000.0, "µs")]
 
 
+def test_a_run_that_ends_in_its_warm_up_is_drawn_over_the_step_of_median_length(
+    tmp_path: Path, opened: Callable[..., TraceProcessor]
+) -> None:
+    trace = opened(store(tmp_path / "run", run_of(*stretch(Phase.WARM_UP, 9 * STEP_NS, STEP_NS, 2 * STEP_NS))))
+    assert views(trace) == (10 * STEP_NS, 14 * STEP_NS)
+    ((text,),) = trace.query("select name from slice where category = 'text' order by id limit 1")
+    assert text.startswith("One step, 4.00 ms: the mean of all steps but the traced ones. Drawn over step 5; ")
+
+
 def test_a_runs_regions_and_threads(tmp_path: Path, opened: Callable[..., TraceProcessor]) -> None:
     trace = opened(slow_run(tmp_path / "run"))
     region = "select name, ts, dur from slice where category = 'region'"
@@ -183,6 +193,19 @@ def test_a_runs_regions_and_threads(tmp_path: Path, opened: Callable[..., TraceP
         "select thread.name as name, count(*) as n from perf_sample join thread using (utid) group by 1 order by 1"
     )
     assert trace.query(sampled) == [("MainThread", 100), ("loader", 100)]
+
+
+def test_steps_in_another_thread_have_a_flamegraph_beside_the_main_threads(
+    tmp_path: Path, opened: Callable[..., TraceProcessor]
+) -> None:
+    run = run_of(*bare(*[STEP_NS] * 20), thread=11, thread_name="trainer")
+    trace = opened(store(tmp_path / "run", run, [[f"thread (11): trainer;{WORK} 60", main(WAIT, 100)]]))
+    sampled = "select thread.name as name, upid, count(*) as n from perf_sample join thread using (utid) group by 1, 2"
+    (first, process, _), (last, other, _) = sorted(trace.query(sampled))
+    assert (first, last) == ("MainThread", "trainer")
+    assert process != other
+    shown = "select thread.name as name from perf_sample join thread using (utid) order by ts desc limit 1"
+    assert trace.query(shown) == [("trainer",)]
 
 
 def test_a_runs_traced_steps_stand_where_they_were(tmp_path: Path, opened: Callable[..., TraceProcessor]) -> None:

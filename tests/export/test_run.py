@@ -12,7 +12,7 @@ from overhead_lens.captures.files import KINETO
 from overhead_lens.studies.run.analysis import run_budget_of
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import error_line, lens
-from tests.drawn.runs import run_of, slow_run, store
+from tests.drawn.runs import STEP_NS, WAIT, WORK, bare, main, run_of, slow_run, store
 from tests.drawn.timelines import document, drawn
 
 
@@ -27,6 +27,19 @@ def test_stacks_of_the_steps_and_of_other_threads(run: Path, tmp_path: Path) -> 
         "MainThread;train (train.py) 60",
         "MainThread;train (train.py);at::native::add_kernel (libtorch_cpu.so) 40",
         "loader (10/11);wait (data.py);clock_nanosleep (libc.so.6) 100",
+    ]
+
+
+def test_stacks_of_steps_in_another_thread_bear_its_name(tmp_path: Path) -> None:
+    run = store(
+        tmp_path / "run",
+        run_of(*bare(*[STEP_NS] * 20), thread=11, thread_name="trainer"),
+        [[f"thread (11): trainer;{WORK} 60", main(WAIT, 100)]],
+    )
+    assert lens("export", run, "--format", "collapsed", "-o", "c", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "c").read_text().splitlines() == [
+        "trainer;train (train.py) 60",
+        "MainThread (10/10);<module> (train.py);train (train.py);clock_nanosleep (libc.so.6) 100",
     ]
 
 

@@ -88,12 +88,13 @@ class _Run:
     def shown(self) -> tuple[int, int, int] | None:
         """Number, start and end of the step that the budget is drawn over; None for a budget of the whole run.
 
-        It is the traced step of median length, or the bare one where none was traced.
+        It is the step of median length among those that were traced, or else among the bare ones, or else among all.
         """
         if self.steps is None or self.budget.per != "step":
             return None
         phase = Phase.BARE if self.traced is None else Phase.TRACED
-        own = self.steps[self.steps["phase"] == phase]
+        of_phase = self.steps[self.steps["phase"] == phase]
+        own = of_phase if len(of_phase) else self.steps
         lengths = (own["end_ns"] - own["start_ns"]).sort_values(kind="stable")
         middle = own.loc[lengths.index[(len(own) - 1) // 2]]
         return int(middle["number"]), int(middle["start_ns"]), int(middle["end_ns"])
@@ -121,13 +122,14 @@ class _Run:
         return Picture(sections, view, lanes, self._flamegraphs(), names)
 
     def _flamegraphs(self) -> list[Flamegraph]:
-        main = (str(self.run.meta.pid), str(self.run.meta.pid))
+        meta = self.run.meta
+        stepping = (str(meta.pid), str(meta.thread or meta.pid))
         own, others = step_stacks(self.run), other_threads(self.run)
         fitted, start_ns, budget = self.classifier.fitted(own), self.start_ns, self.budget
         placed = placed_stacks(own, budget.host, fitted, start_ns=start_ns, shown=without_bottom)
-        stacks = {main: list(placed), **thread_stacks(others, budget.threads, self.classifier, start_ns=start_ns)}
-        names = {main: MAIN, **{thread_key(thread): thread_name(thread) for thread in others}}
-        return flamegraphs(main, " ".join(budget.command), stacks, names, start_ns + budget.wall.ns)
+        stacks = {stepping: list(placed), **thread_stacks(others, budget.threads, self.classifier, start_ns=start_ns)}
+        names = {stepping: budget.steps.thread or MAIN, **{thread_key(each): thread_name(each) for each in others}}
+        return flamegraphs(stepping, " ".join(budget.command), stacks, names, start_ns + budget.wall.ns)
 
     def _budget_lane(self) -> Lane:
         budget, steps = self.budget, self.budget.steps
@@ -137,7 +139,7 @@ class _Run:
             text = f"{command}: the whole run took {length}. The categories sum to it{_UNORDERED}"
             return Lane("Budget of the run", slices, description=text)
         text = (
-            f"One step, {length}: the mean of {steps.measured:,} bare steps. Drawn over step {self.shown[0]:,}; zoom out for the "
+            f"One step, {length}: the mean of {steps.wall_of}. Drawn over step {self.shown[0]:,}; zoom out for the "
             f"whole run. The categories sum to it{_UNORDERED} {command}; steps by {steps.found_by}"
             f"{f', {readable(steps.where)}' if steps.where else ''}."
         )

@@ -41,7 +41,7 @@ def flamegraphs(
     """Flamegraphs of threads, so that the UI opens the main thread's.
 
     The UI opens that of the process whose stack is the latest, all its threads together: waiting ones would hide what the main
-    thread does. So every other thread stands as a process of its own, and the main thread's last stack is at the end.
+    thread does. So every thread stands as a process of its own, and the main thread's last stack is at the end.
 
     Args:
         main: The thread that the budget is of.
@@ -54,7 +54,7 @@ def flamegraphs(
             drawn.append(Flamegraph((tid, tid), name, f"{name} of process {pid}", placed))
         elif placed:
             last = placed[-1]._replace(time_ns=end_ns)
-            drawn.append(Flamegraph(main, name, command, [*placed[:-1], last]))
+            drawn.append(Flamegraph((tid, tid), name, command, [*placed[:-1], last]))
     return drawn
 
 

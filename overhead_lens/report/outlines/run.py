@@ -277,14 +277,19 @@ def _slowest(run: RunBudget) -> Section:
         row(count(slow.step), time(slow.wall_ns), f"{slow.wall_ns / max(1, run.wall.ns):.1f}x", slow.because)
         for slow in run.slowest
     ]
-    return Section("Slowest bare steps", [Table(columns, rows)])
+    return Section(f"Slowest {_bare(run)}steps", [Table(columns, rows)])
+
+
+def _bare(run: RunBudget) -> str:
+    """What the steps that set the wall are: bare, unless too few were."""
+    return "bare " if run.steps.measured else ""
 
 
 def _steps(run: RunBudget, _classifier: Classifier) -> Iterator[Picture]:
     assert run.times is not None
-    yield from run_steps(run.times, run.wall, run.slowest)
+    yield from run_steps(run, run.times)
     if not run.slowest:
-        yield Notes(["No bare step took more than twice the median."])
+        yield Notes([f"No {_bare(run)}step took more than twice the median."])
 
 
 def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:

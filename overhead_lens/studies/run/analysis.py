@@ -86,6 +86,11 @@ class Steps:
     measured: int
     thread: str
 
+    @property
+    def wall_of(self) -> str:
+        """The steps whose mean is the wall time."""
+        return f"{self.measured:,} bare steps" if self.measured else "all steps but the traced ones"
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:

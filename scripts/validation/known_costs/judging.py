@@ -9,13 +9,14 @@ import pandas as pd
 
 from overhead_lens.budget.evidence import Evidence
 from overhead_lens.budget.make import Budget, make_budget
-from overhead_lens.budget.wall import estimate_per_call, undisturbed
+from overhead_lens.budget.wall import undisturbed
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import compare_budgets
 from overhead_lens.instruments.clock.evidence import as_table
 from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.instruments.samples.evidence import Samples
 from overhead_lens.stats.distributions import t_quantile
+from overhead_lens.stats.shift import paired_shift
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from scripts.validation.known_costs.bench import Readings, measure
@@ -58,7 +59,6 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
     paired = pd.DataFrame(
         {
             "process": [row["process"] for row in injected.rows],
-            "calls": 1,
             "reference_ns": [
                 max(old["reference_ns"], new["reference_ns"])
                 for old, new in zip(without.rows, injected.rows, strict=True)
@@ -70,7 +70,7 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
             ],
         }
     )
-    bare = estimate_per_call(undisturbed(paired), "wall_ns")
+    bare = paired_shift(undisturbed(paired).groupby("process")["wall_ns"].median().to_numpy())
     old, new = ({each.category: each.ns for each in budget.breakdown.host} for budget in budgets)
     moved = {name: new[name] - old[name] for name in old}
     other = max((name for name in moved if name != site.category), key=lambda name: abs(moved[name]))
@@ -80,7 +80,7 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
     return Cell(
         site.name,
         cost_ns,
-        bare.value,
+        bare.ns,
         bare.interval(),
         site.category,
         max(moved, key=lambda name: abs(moved[name])),

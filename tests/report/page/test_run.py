@@ -46,10 +46,19 @@ def test_steps_by_phase_and_the_slowest_marked_with_its_cause() -> None:
     ]
 
 
+def test_steps_of_which_none_was_bare_are_not_called_bare() -> None:
+    page = run_outline(run_budget(run_of(*stretch(Phase.WARM_UP, MS, MS, 9 * MS, MS)), CLASSIFIER))
+    assert rows(page, "Slowest steps")[0][1][:3] == ["5", "9.00 ms", "3.0x"]
+    (plot,) = plots(page, "Steps over time")
+    assert series(plot)["mean"].y == [3 * MS] * 2
+    assert plot.alternative.endswith("the dashed line is the mean of all steps but the traced ones, 3.00 ms.")
+
+
 def test_many_steps_are_medians_of_groups_within_a_phase_which_reach_to_their_extremes() -> None:
     steps = [1_000, 5_000, 3_000] * drawing._MOST_POINTS
     run = run_budget(run_of(*stretch(Phase.WARM_UP, 7_000), *bare(*steps)), CLASSIFIER)
-    plot, said = drawing.run_steps(run.times, run.wall, ())  # type: ignore[arg-type]
+    assert run.times is not None
+    plot, said = drawing.run_steps(replace(run, slowest=()), run.times)
     found = series(plot)["bare"]  # type: ignore[arg-type]
     # One step of warm-up, and a stretch's first: 3 of 1,500 would be 4 with them.
     assert len(found.x) == -(-(len(steps) + 1) // 4)

@@ -12,7 +12,7 @@ from overhead_lens.report.page.charts.axes import linear_axis, log_axis, round_t
 from overhead_lens.report.page.model import Note, Plot, Series, Symbol
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.stats.values import Ints
-from overhead_lens.studies.run.analysis import StepTimes, StepWall
+from overhead_lens.studies.run.analysis import RunBudget, StepTimes
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.units import format_ns
 
@@ -28,21 +28,23 @@ _PHASES: dict[Phase, tuple[str, str, Symbol]] = {
 }
 
 
-def run_steps(times: StepTimes, wall: StepWall, slowest: Sequence[Slow]) -> list[Picture]:
+def run_steps(run: RunBudget, times: StepTimes) -> list[Picture]:
     """The steps of a run one by one, or many steps in groups of the same phase."""
+    slowest, wall_ns = run.slowest, run.wall.ns
     size = max(1, -(-len(times.ns) // _MOST_POINTS))
     is_log = times.ns.max() > _LOGARITHMIC * max(1.0, float(np.median(times.ns)))
     series = [points for phase in _PHASES if (points := _points(times, phase, size))]
     last = times.first + len(times.ns) - 1
-    series.append(Series("mean, bare", "#4477aa", [times.first, last], [wall.ns] * 2, "line", is_dashed=True))
+    mean = "mean, bare" if run.steps.measured else "mean"
+    series.append(Series(mean, "#4477aa", [times.first, last], [wall_ns] * 2, "line", is_dashed=True))
     series += [_slowest(slowest)] if slowest else []
     room = 0.02 * len(times.ns)
-    mean = f"the dashed line is their mean while nothing watched, {format_ns(wall.ns)}"
     plot = Plot(
         series,
         linear_axis(times.first - room, last + room, "{:,.0f}".format, "step"),
         log_axis(times.ns.tolist(), round_time) if is_log else time_axis(times.ns.tolist()),
-        f"The time of {len(times.ns):,} steps by phase; {mean}.",
+        f"The time of {len(times.ns):,} steps by phase; "
+        f"the dashed line is the mean of {run.steps.wall_of}, {format_ns(wall_ns)}.",
         notes=[Note(slow.step, slow.wall_ns, f"{slow.step:,}: {cut(slow.because, 30)}") for slow in slowest[:1]],
     )
     if size == 1:
