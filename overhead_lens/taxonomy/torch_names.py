@@ -73,7 +73,12 @@ COPY_KERNEL = re.compile(r"__amd_rocclr_(copyBuffer|fillBuffer)|MEMORY_COPY_(HOS
 """Copies and fills that older ROCm records among the kernels (ROCm/clr, rocclr/device: blit kernels; TraceLens, util.py)."""
 
 PROFILER_OVERHEAD = "overhead"
-"""Category of what the profiler itself takes (``libkineto/src/output_json.cpp``)."""
+"""Category of what CUPTI and the driver take for themselves (``libkineto/src/output_json.cpp``)."""
+
+DRIVER_OVERHEAD = frozenset(
+    {"Driver Compiler", "Runtime Triggered Module Loading", "Lazy Function Loading", "Command Buffer Full"}
+)
+"""Those of the driver, which a program without the profiler has too (CUPTI, ``CUpti_ActivityOverheadKind``)."""
 
 PROFILER_PAUSE = "Activity Buffer Request"
 """One of these: CUPTI makes room for events, in the thread that calls the runtime (``libkineto/src/CuptiActivity.cpp``)."""

@@ -172,14 +172,15 @@ class Analyzer:
         starts = np.concatenate((self.host.start_ns, device_starts))
         ends = np.concatenate((self.host.start_ns + self.host.dur_ns, device_ends))
         if not len(starts):
-            return Window(0, int(self.trace.memory["start_ns"].max()) if self.trace.stacks else 0)
+            times_ns = self.trace.memory["start_ns"].to_numpy()
+            return Window(0, 0 if self.trace.stacks is None else int(times_ns.max(initial=0)))
         return Window(int(starts.min()), int(ends.max() - starts.min()))
 
     @cached_property
     def threads(self) -> dict[tuple[str, str], ThreadPieces]:
         """Every host thread, the busiest first: the most time in operators and runtime calls.
 
-        Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
+        Autograd's threads come last if others work: they work for the thread that called ``backward()`` and waits for them.
         """
         keys, window = self.host.threads, self.window
         events = len(self._events)
@@ -188,7 +189,10 @@ class Analyzer:
         )
         if not timelines:
             return {}
-        timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
+        has_caller = any(line.working_ns for line in timelines if not line.is_autograd)
+        timelines.sort(
+            key=lambda line: (has_caller and line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number])
+        )
         busiest = timelines[0]
         passes, floor = backward_passes(timelines), dispatch_floor(timelines)
         waits_from_ns = self._waits_from_ns

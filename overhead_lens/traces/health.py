@@ -42,10 +42,13 @@ def trace_issues(
     - ``kernel_before_launch``: launches whose first device event starts before them, by clock skew;
     - ``launch_without_device_event``: kernel launches without a device event (lost, or after the recording's end);
     - ``overlap_in_stream``: device events that start before the one before them in their stream ended;
-    - ``profiler_overhead``: pauses of the profiler itself;
+    - ``profiler_overhead``: work of the profiler itself;
+    - ``driver_overhead``: times that the driver loaded or compiled code, or waited for room in its queue;
     - ``other_category``: complete events of categories that are neither host nor device work.
     """
     counts = trace.events["cat"].value_counts()
+    overhead = where(trace.events["cat"], torch_names.PROFILER_OVERHEAD.__eq__)
+    by_driver = overhead & where(trace.events["name"], torch_names.DRIVER_OVERHEAD.__contains__)
     issues = {
         **trace.issues,
         "partial_overlap": sum(timeline.crossing_count for timeline in timelines),
@@ -53,7 +56,8 @@ def trace_issues(
         "kernel_before_launch": sum(device.launch.repaired for device in analysis.devices),
         "launch_without_device_event": len(_unanswered(trace, linked)),
         "overlap_in_stream": _stream_overlaps(trace, linked),
-        "profiler_overhead": int(counts.get(torch_names.PROFILER_OVERHEAD, 0)),
+        "profiler_overhead": int((overhead & ~by_driver).sum()),
+        "driver_overhead": int(by_driver.sum()),
         "other_category": int(sum(count for name, count in counts.items() if name not in _KNOWN)),
     }
     return {reason: count for reason, count in issues.items() if count}
@@ -104,17 +108,23 @@ def _launch_rows(trace: Trace) -> Ints:
 
 
 def _unanswered(trace: Trace, linked: Linked) -> Ints:
-    """Launches without a device event; a trace without any device event recorded no device at all."""
+    """Launches without a device event; a trace without any device event recorded no device at all.
+
+    A driver call inside the runtime call that has the event shares its correlation.
+    """
     launches = _launch_rows(trace)
-    return launches[~np.isin(launches, linked.launch)] if len(linked.rows) else launches[:0]
+    correlation = trace.events["correlation"].to_numpy()
+    answered = correlation[linked.launch[linked.launch >= 0]]
+    has_event = np.isin(launches, linked.launch) | np.isin(correlation[launches], answered[answered >= 0])
+    return launches[~has_event] if len(linked.rows) else launches[:0]
 
 
 def _ends_unsynchronized(trace: Trace, linked: Linked) -> bool:
     launches = _launch_rows(trace)
-    if not len(launches) or not len(linked.rows):
+    if not len(launches):
         return False
     last = launches[np.argmax(trace.events["start_ns"].to_numpy()[launches])]
-    return bool(last not in linked.launch)
+    return bool(last in _unanswered(trace, linked))
 
 
 def _stream_overlaps(trace: Trace, linked: Linked) -> int:

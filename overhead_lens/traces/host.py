@@ -225,7 +225,8 @@ class ThreadTimeline:
         hides_kernels: Whether compiled code computes where nothing tells its kernels from its Python.
         crossing_count: Events that end after the event they began in.
         extent: Start of the first and end of the last event that lasts.
-        is_autograd: Whether autograd's engine evaluating nodes takes most of the time of what begins on the thread.
+        is_autograd: Whether autograd's engine evaluating nodes takes nearly all of the time of what begins on the thread. Where
+            backward passes run on the CPU they share the main thread with forward passes.
         has_operators: Whether operators or Python functions were recorded on it.
     """
 
@@ -257,7 +258,7 @@ class ThreadTimeline:
         top = np.flatnonzero(nesting.parent < 0)
         engine = passing(host.names, lambda name: name.startswith(torch_names.ENGINE_PREFIX))
         in_engine = engine[host.name[self.events[top]]]
-        self.is_autograd = bool(in_engine.any()) and 2 * int(dur_ns[top][in_engine].sum()) >= int(dur_ns[top].sum())
+        self.is_autograd = bool(in_engine.any()) and 5 * int(dur_ns[top][in_engine].sum()) >= 4 * int(dur_ns[top].sum())
         self.hides_kernels = bool(((self.attribution == host.unknown) & (attribution != host.unknown)).any())
         self.has_operators = bool((~annotation & ~runtime).any())
 

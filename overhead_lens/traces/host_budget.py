@@ -231,9 +231,9 @@ def view_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
 
 
 def dispatch_floor(timelines: Sequence[ThreadTimeline]) -> DispatchFloor | None:
-    """Multiples of what a view of the trace takes; None for a trace without views."""
+    """Multiples of what a view of the trace takes; None for a trace without views, or with a clock too coarse for them."""
     view = view_ns(timelines)
-    return None if view is None else DispatchFloor(_OF_VIEW * view, _LEAST_OF_VIEW * view, _MOST_OF_VIEW * view)
+    return None if not view else DispatchFloor(_OF_VIEW * view, _LEAST_OF_VIEW * view, _MOST_OF_VIEW * view)
 
 
 def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[HostCategory, ...]]:

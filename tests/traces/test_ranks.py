@@ -12,6 +12,7 @@ from overhead_lens.report.outlines.ranks import ranks_sentence
 from overhead_lens.traces.job.ranks import RanksAnalysis, compare_ranks
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.units import format_ns
+from tests.drawn.collectives import collective
 from tests.drawn.timelines import analyzer_of, timed
 
 
@@ -144,3 +145,11 @@ def late_by_host(number: int, at: int, end: int, size: int) -> TraceAnalysis:
 
 def test_ranks_that_join_together_hold_nobody_up() -> None:
     assert compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])]).findings == ()
+
+
+def test_receives_of_two_pairs_of_ranks_are_not_one_collective() -> None:
+    """Each rank numbers its own; all stages of a pipeline have a first one."""
+    stages = [analyzer_of(collective(0, dur, "recv", group="pp", Seq=1)).analysis() for dur in (10, 50)]
+    found = compare_ranks(stages)
+    assert (found.by_collectives, found.stragglers) == (False, None)
+    assert [each.collectives for each in found.ranks] == [0, 0]

@@ -661,3 +661,44 @@ def test_public_traces_equal_the_reference(path: Any) -> None:
     differing = {name for name, (_, self_us) in top.items() if costs[name].self_ns != round(self_us * 1000)}
     # An annotation inside an operator is no part of the operator's children here, and is one in the reference.
     assert differing <= AROUND_ANNOTATIONS
+
+
+@pytest.mark.parametrize("forward_ns", [2, 0])
+def test_a_thread_that_trains_on_the_cpu_is_not_autograds(forward_ns: int) -> None:
+    """Its backward passes take most of it; or all of it, and no other thread works."""
+    mine = [timed(0, forward_ns, "aten::mm")] if forward_ns else []
+    mine += [timed(3, 6, "autograd::engine::evaluate_function: MmBackward0")]
+    gloo = timed(10, 30, "gloo:all_reduce", "user_annotation", WORKER)
+    threads = analyzer_of(*mine, gloo).analysis().threads
+    assert [(thread.pid, thread.tid) for thread in threads] == [tuple(map(str, MAIN)), tuple(map(str, WORKER))]
+
+
+def test_a_clock_too_coarse_for_views_leaves_operators_undivided() -> None:
+    views = [timed(at, dur, "aten::view") for at, dur in ((0, 0), (5, 0), (10, 1))]
+    analysis = analyzer_of(*views, timed(20, 50, "aten::mm")).analysis()
+    spent = {category.category: (category.ns, category.evidence) for category in analysis.host if category.ns}
+    assert spent["dispatcher"] == (51, "trace")
+    assert "kernel" not in spent
+    assert any("no view operator shows what dispatch costs here" in note for note in analysis.notes)
+
+
+def test_what_the_driver_does_is_not_the_profilers() -> None:
+    analysis = analyzer_of(
+        call("[----)", 1),
+        kernel("      [)", 1),
+        drawn(" [)", "Lazy Function Loading", "overhead", (-1, 0)),
+        drawn("  [)", "Activity Buffer Request", "overhead", (-1, 0)),
+    ).analysis()
+    assert analysis.issues == {"profiler_overhead": 1, "driver_overhead": 1}
+    assert "1 times the driver loaded or compiled code" in to_text(analysis)
+
+
+def test_a_driver_call_inside_a_launch_is_not_a_lost_launch() -> None:
+    nested = [
+        drawn("    [)", "cuLaunchKernel", "cuda_driver", correlation=1),
+        drawn("  [----)", "cudaLaunchKernel", "cuda_runtime", correlation=1),
+    ]
+    answered = analyzer_of(*nested, kernel("          [)", 1)).analysis()
+    assert (answered.issues, [note for note in answered.notes if "synchronize" in note]) == ({}, [])
+    lost = analyzer_of(*nested, kernel("          [)", 2), call("        [)", 2)).analysis()
+    assert lost.issues == {"launch_without_device_event": 2}

@@ -76,7 +76,10 @@ _EXPLAINED = {
         "{n} launches have no device event: captured into a graph, still queued at the end of the recording, or lost"
     ),
     "overlap_in_stream": "{n} device events start before the one before them in their stream ended; busy is their union",
-    "profiler_overhead": "{n} pauses of the profiler itself lie in the recording; inside an operator they are unattributed",
+    "profiler_overhead": "{n} events are work of the profiler itself; its pauses inside an operator are unattributed",
+    "driver_overhead": (
+        "{n} times the driver loaded or compiled code, or waited for room in its queue: this counts with the call around it"
+    ),
     "bad_counter_event": "{n} counter events hold no finite number and were left out: what they would say is a gap",
     "bad_memory_event": "{n} memory events do not say how many bytes and were left out",
     "other_category": "{n} events of categories that are neither host nor device work were left out",

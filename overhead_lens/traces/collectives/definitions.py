@@ -22,6 +22,8 @@ _SPELLED = (
 )  # fmt: skip
 """The first that is found in a name decides; ``cross_device_reduce`` is the all-reduce of vLLM and SGLang."""
 _POINT_TO_POINT = {"send": "send", "recv": "recv", "nccl:send": "send", "nccl:recv": "recv"}
+POINT_TO_POINT = frozenset(_POINT_TO_POINT.values())
+"""What a pair of ranks does by itself."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
 _DOUBLED = frozenset({"all_reduce"})

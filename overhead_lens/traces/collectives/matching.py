@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from overhead_lens.traces.collectives.definitions import POINT_TO_POINT
 from overhead_lens.traces.collectives.model import Collective
 
 FEWEST = 2
@@ -51,7 +52,8 @@ class Matched:
 
 
 def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
-    """Collectives that two traces or more have."""
+    """Collectives that two traces or more have; a send or a receive is of its pair of ranks alone, and is not one."""
+    traces = [[one for one in mine if one.kind not in POINT_TO_POINT] for mine in traces]
     telling = [mine for mine in traces if mine]
     by_size = all(any(one.bytes is not None for one in mine) for mine in telling)
     by_step = all(any(one.step is not None for one in mine) for mine in telling)

@@ -121,9 +121,9 @@ class DeviceMemory:
 
     @property
     def grows(self) -> bool:
-        """Whether every step but the first begins with more live than the one before it."""
+        """Whether every step but the first begins with more live than the one before it; the first one may set up what stays."""
         starts = [step.start_bytes for step in self.steps]
-        return len(starts) > 1 and all(after > before for before, after in pairwise(starts))
+        return len(starts) > 2 and all(after > before for before, after in pairwise(starts))
 
     def __post_init__(self) -> None:
         held = self.before_bytes + self.others_bytes + sum(holder.bytes for holder in self.holders)

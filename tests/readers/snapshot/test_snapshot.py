@@ -205,3 +205,9 @@ def test_an_empty_file_and_sizes_that_no_memory_has(tmp_path: Path) -> None:
         read_recording(path)
     huge = pickled(tmp_path, snapshot([entry("alloc", 1, 2**62), entry("alloc", 2, 8)]))
     assert [each.end_bytes for each in analyzed(huge)] == [8]
+
+
+def test_the_window_of_a_snapshot_without_stacks_reaches_to_its_last_event(tmp_path: Path) -> None:
+    path = pickled(tmp_path, snapshot([entry("alloc", 64, 8, time_us=5), entry("alloc", 128, 8, time_us=12)]))
+    window = Analyzer(read_recording(path), default_classifier()).analysis().window
+    assert (window.start_ns, window.wall_ns) == (0, 7_000)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.traces.findings.model import Evidence, Finding
 from tests.documents import validated
+from tests.drawn.memory import memory
 from tests.drawn.timelines import analyzer_of, call, drawn, kernel, timed
 from tests.traces.test_trace_analysis import TRACES
 
@@ -215,3 +216,14 @@ def test_bounds_are_within_what_there_is(entries: list[dict[str, Any]]) -> None:
             assert each.bound_ns <= idle[each.device]
     ranked = [each.bound_ns for each in analysis.findings]
     assert ranked == sorted(ranked, reverse=True)
+
+
+@pytest.mark.parametrize(("steps", "identifier"), [(2, "driver_allocations"), (3, "memory_growth")])
+def test_what_the_first_step_sets_up_is_no_growth(steps: int, identifier: str) -> None:
+    entries = [timed(0, 5, "cudaMalloc", "cuda_runtime", correlation=1)]
+    for step in range(steps):
+        entries += [
+            timed(100 * step, 100, f"ProfilerStep#{step}", "user_annotation"),
+            memory(100 * step + 10, 8, step + 1, total=8 * (step + 1)),
+        ]
+    assert {"driver_allocations", "memory_growth"} & set(findings(*entries)) == {identifier}

@@ -99,10 +99,10 @@ def _growth(memory: DeviceMemory) -> list[str]:
         return [f"no growth over {len(starts)} steps: each begins with {format_bytes(starts[0])} live"]
     text = f"from step to step live memory changes by {_signed(median(grown))} in the median"
     text += f" ({_signed(min(grown))} .. {_signed(max(grown))})" if len(grown) > 1 else ""
-    if min(grown) > 0:
+    if memory.grows:
         text += ", and it grows at every one"
     kept = memory.kept[:1]
-    if kept and min(grown) > 0:
+    if kept and memory.grows:
         operator, kind, module, line = _place(kept[0])
         where = ", ".join(part for part in (operator, module, line) if part)
         text += f"; most of what is never released is from {where} ({kind})"
