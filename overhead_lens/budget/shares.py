@@ -26,6 +26,8 @@ from overhead_lens.taxonomy.rules import Attribution
 KERNEL = Attribution("kernel")
 PAGE_FAULT = Attribution("allocation", "page_fault")
 
+_FIRST_TOUCH = "page faults: first touch of fresh memory"
+
 _SEED = 20_240_301
 
 # System calls for memory, whose time is in the thread's system time.
@@ -110,7 +112,7 @@ def shares_of_blocks(blocks: Sequence[Sequence[Stack]], classifier: Classifier) 
 
 
 def with_page_faults(shares: Shares, fault_share: float) -> Shares:
-    """Move ``fault_share`` (0 to 1) of every kernel frame to ``allocation/page_fault``; replicates stay."""
+    """Move ``fault_share`` (0 to 1) of every kernel frame and its stacks to ``allocation/page_fault``; replicates stay."""
     if fault_share == 0:
         return shares
     faults = shares.share("kernel") * shares.weight * fault_share
@@ -120,9 +122,16 @@ def with_page_faults(shares: Shares, fault_share: float) -> Shares:
     }
     frames = {category: dict(weights) for category, weights in shares.frames.items()}
     frames["kernel"] = {frame: weight * (1 - fault_share) for frame, weight in frames["kernel"].items()}
-    frames.setdefault("allocation", {})["page faults: first touch of fresh memory"] = faults
-    per_process = moved_between(shares.per_process, "kernel", "allocation", fault_share)
-    return replace(shares, attributions={**attributions, PAGE_FAULT: faults}, frames=frames, per_process=per_process)
+    frames.setdefault("allocation", {})[_FIRST_TOUCH] = faults
+    of_kernel = {key: stacks for key, stacks in shares.counts.items() if key[0] == "kernel"}
+    counts = {**shares.counts, **{key: stacks * (1 - fault_share) for key, stacks in of_kernel.items()}}
+    return replace(
+        shares,
+        attributions={**attributions, PAGE_FAULT: faults},
+        frames=frames,
+        per_process=moved_between(shares.per_process, "kernel", "allocation", fault_share),
+        counts={**counts, ("allocation", _FIRST_TOUCH): fault_share * sum(of_kernel.values(), np.zeros(()))},
+    )
 
 
 def moved_between(rows: Floats, source: str, target: str, share: float) -> Floats:

@@ -5,17 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.budget.make import Budget
+from overhead_lens.budget.make import Budget, make_budget
 from overhead_lens.comparison.difference import _change, compare_budgets
 from overhead_lens.comparison.frames import FrameShift, frame_shifts, net_shifts_ns
 from overhead_lens.stats.distributions import binomial_upper_tail
 from overhead_lens.stats.shift import Shift
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.comparison.budgets import budget
+from tests.drawn.captures import META, ROW, evidence
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 Counts = Mapping[tuple[str, str], Sequence[int]]
 
@@ -153,3 +156,26 @@ def test_known_frames_are_all_of_a_change_unless_its_category_contradicts(others
     change = _change("kernel", shift, "inconclusive", 30.0, ())
     assert (change.in_frames_ns, change.size_ns) == (30, size_ns)
     assert change.in_frames == (size_ns == 30)
+
+
+def faulting(call_ns: int, faults_ns: int, kernel_ns: int) -> Budget:
+    """Four processes with a stack for each ns of 1,000, and page faults that the kernel's stacks hide."""
+    row = ROW | {"calls": 1, "wall_ns": call_ns, "system_ns": faults_ns, "minor_faults": faults_ns // 100}
+    clock = pd.DataFrame([row | {"process": process, "block": block} for process in range(4) for block in range(4)])
+    kernel = round(1_000 * kernel_ns / call_ns)
+    stacks = [
+        stack(USER, BINDING, ENTRY, "at::native::add_kernel (libtorch_cpu.so)", count=kernel),
+        stack(USER, count=1_000 - kernel),
+    ]
+    return make_budget(evidence(META, clock, [stacks] * 4), CLASSIFIER)
+
+
+def test_page_faults_are_the_kernels_in_none_of_its_frames() -> None:
+    delta = compare_budgets(faulting(1_000, 0, 600), faulting(1_400, 400, 1_000))
+    kernel, allocation = (delta.host[HOST_CATEGORIES.index(name)] for name in ("kernel", "allocation"))
+    assert (kernel.delta_ns, kernel.in_frames_ns) == (0, None)
+    assert kernel.verdict != "slower"
+    assert (allocation.delta_ns, allocation.in_frames_ns, delta.blame) == (400, 400, ("allocation",))
+    for contributor in (*kernel.contributors, *allocation.contributors):
+        if contributor.ci95_ns is not None:
+            assert contributor.ci95_ns[0] <= contributor.delta_ns <= contributor.ci95_ns[1]
