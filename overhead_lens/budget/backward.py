@@ -110,8 +110,12 @@ def _shares_of_trace(threads: Iterable[Sequence[HostCategory]]) -> Shares | None
 
 def waiting_share(shares: Shares) -> float:
     """The share of a thread's time that it waits for a backward pass on another thread."""
-    waits = shares.frames.get(_WAIT, {})
-    return sum(weight for frame, weight in waits.items() if _is_engine(frame)) / shares.weight
+    # ``bounded`` scales each part of ``wait``, but all its frames alike, which may leave frames with more than their part.
+    return min(_engine_weight(shares), shares.attributions.get(_LOCK, 0.0)) / shares.weight
+
+
+def _engine_weight(shares: Shares) -> float:
+    return sum(weight for frame, weight in shares.frames.get(_WAIT, {}).items() if _is_engine(frame))
 
 
 def with_backward(shares: Shares, work: Shares | None, worked_share: float) -> Shares:
@@ -131,8 +135,9 @@ def with_backward(shares: Shares, work: Shares | None, worked_share: float) -> S
     frames = {
         category: defaultdict(float, shares.frames.get(category, {})) for category in (*shares.frames, *work.frames)
     }
+    of_engine = moved / _engine_weight(shares)
     for frame in filter(_is_engine, frames[_WAIT]):
-        frames[_WAIT][frame] *= 1.0 - worked_share
+        frames[_WAIT][frame] *= 1.0 - of_engine
     for category, weights in work.frames.items():
         for frame, weight in weights.items():
             frames[category][frame] += factor * weight

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from overhead_lens.budget.asleep import bounded, slept
 from overhead_lens.budget.backward import backward_work, waiting_share, with_backward
 from overhead_lens.budget.shares import Shares, shares_of_stacks
 from overhead_lens.readers.py_spy.stacks import parse_stacks
@@ -26,6 +27,7 @@ STACKS = {
     "python": "step (train.py:2)",
     "io": "step (train.py:4);clock_nanosleep (libc.so.6)",
     "waits": CALLER,
+    "device": "step (train.py:5);cudaDeviceSynchronize (libcudart.so.13)",
 }
 AUTOGRAD = {
     "dispatcher": f"{NODE};at::_ops::mm::call (libtorch_cpu.so)",
@@ -83,6 +85,23 @@ def test_what_autograd_works_is_moved_and_nothing_else(
     moved = worked * waits / (io + waits) * before.replicates[:, wait]
     added = after.replicates[:, launched] - before.replicates[:, launched]
     np.testing.assert_allclose(added, moved * work.shares.replicates[:, launched], atol=1e-12)
+
+
+@given(python=COUNTS, io=COUNTS, device=COUNTS, waits=st.integers(1, 200), off=st.floats(0, 1), worked=st.floats(0, 1))
+@example(python=40, io=0, device=30, waits=30, off=0.25, worked=0.95)
+@example(python=5, io=0, device=5, waits=90, off=0.5, worked=1.0)
+def test_no_more_is_moved_than_its_cpu_clock_leaves(
+    python: int, io: int, device: int, waits: int, off: float, worked: float
+) -> None:
+    before = caller(python=python, io=io, device=device, waits=waits)
+    work = backward_work([autograd(dispatcher=30, launch=10)], PID, CLASSIFIER, {}, {})
+    assert work is not None
+    asleep = bounded(before, slept(before, off))
+    after = with_backward(asleep, work.shares, worked)
+    closes(after)
+    assert min(weight for frames in after.frames.values() for weight in frames.values()) >= -1e-9
+    assert after.replicates.min() >= -1e-9
+    assert waiting_share(after) == pytest.approx((1 - worked) * waiting_share(asleep))
 
 
 def test_it_works_for_as_long_as_its_cpu_clock_says() -> None:
