@@ -108,9 +108,12 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
 
     The time that calls waited for a core is taken out. A busy machine slows them in other ways, too: programs share caches, and
     the threads of a call wait for each other. ``_busyness`` is the standard error that this adds.
+
+    Blocks that were timed as a whole have no steady time. If only one side has it, means are compared.
     """
     log_drift, drift_error = _log_drift(base, new)
-    old_ns, recent_ns = (median_per_process(budget, "call_ns") for budget in (base, new))
+    column = "call_ns" if _has_steady_times(base) == _has_steady_times(new) else "mean_ns"
+    old_ns, recent_ns = (median_per_process(budget, column) for budget in (base, new))
     walls = (old_ns * math.exp(log_drift / 2), recent_ns * math.exp(-log_drift / 2))
     level_ns = float(np.mean([np.median(wall) for wall in walls]))
     drift_error = math.hypot(drift_error, _busyness(base, new) * max(map(level, walls)) / max(level_ns, 1.0))
@@ -118,6 +121,11 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
     single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
     wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)))
     return wall, _categories(base, new, walls, wall, drift_error), walls, math.expm1(log_drift)
+
+
+def _has_steady_times(budget: Budget) -> bool:
+    """Whether slow pieces of blocks do not count in ``call_ns``; where there are none, both times are the same."""
+    return not budget.blocks["call_ns"].equals(budget.blocks["mean_ns"])
 
 
 def _busyness(base: Budget, new: Budget) -> float:

@@ -232,6 +232,17 @@ def test_rare_pieces_that_hit_both_sides_do_not_count() -> None:
     assert delta.base.wall.ns == pytest.approx(10_000, abs=10)
 
 
+@pytest.mark.parametrize(("in_pieces", "compared_ns"), [((0, 1), 10_300), ((1, 0), 10_300), ((1, 1), 10_000)])
+def test_slow_pieces_count_on_both_sides_or_on_neither(in_pieces: tuple[int, int], compared_ns: int) -> None:
+    """Of blocks timed as a whole, nothing says how long they take without the slow pieces that they hold."""
+    whole = budget(0.001, python=10_300)
+    blocks = whole.blocks.assign(call_ns=whole.blocks["call_ns"] - 300.0)
+    base, new = (replace(whole, blocks=blocks) if each else whole for each in in_pieces)
+    delta = compare_budgets(base, new)
+    assert (delta.verdict, delta.wall_delta_ns) == ("same", 0)
+    assert delta.base.wall.ns == pytest.approx(compared_ns, abs=10)
+
+
 def test_drift_of_the_machine_is_taken_out_and_told() -> None:
     base = budget(0.001, python=10_000)
     slow = timed(base, 1.2 * base.blocks["call_ns"], reference_ns=840)
