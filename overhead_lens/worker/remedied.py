@@ -16,6 +16,7 @@ from overhead_lens.remedies.registry import built_in, defined_in
 from overhead_lens.remedies.remedy import Call, Context, NotApplicableError, Remedy, with_own_code
 from overhead_lens.target import Target
 from overhead_lens.worker.importing import module_of
+from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.workload import Workload
 
 VARIANT = "variant_"
@@ -92,6 +93,7 @@ def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Re
         original=function,
         args=call.args,
         keywords=call.keywords,
+        loop=make_measured_loop(len(call.args), workload.synchronize, call.keywords),
         compile_options=call.compile_options,
     )
     return Remedied(made, call.contexts, call.late_contexts)

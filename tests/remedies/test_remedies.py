@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,17 @@ def test_a_process_can_have_a_remedy_for_good(monkeypatch: pytest.MonkeyPatch) -
         gc.collect()
         assert (gc.get_threshold()[0], torch.get_num_threads()) == (100 * before[0], 1)
     assert gc.get_threshold() == before
+
+
+def test_a_call_with_other_arguments_is_measured_with_them() -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def noted(*args: Any, **keywords: Any) -> None:
+        seen.append((args, keywords))
+
+    other = replace(REMEDIES["no_grad"], apply=lambda call: replace(call, args=(1, 2, 3), keywords=("alpha", "beta")))
+    remedied(workload(noted, X), [other], Path()).workload.run(2)
+    assert seen[1:] == 2 * [((1,), {"alpha": 2, "beta": 3})]
 
 
 # ---------------------------------------------------------------- outputs
