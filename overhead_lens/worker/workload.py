@@ -79,7 +79,7 @@ class Workload:
     def compile_count(self) -> int:
         """Frames that Dynamo has considered for compilation in this process (``torch/_dynamo/utils.py``)."""
         utils = sys.modules.get("torch._dynamo.utils")
-        return 0 if utils is None else sum(utils.counters["frames"].values())
+        return 0 if utils is None else int(utils.counters["frames"]["total"])
 
 
 def calls_within(call_ns: float, duration_ns: int) -> int:
