@@ -400,6 +400,13 @@ def test_a_refusal_of_one_side_leaves_the_other_its_stacks(tmp_path: Path, monke
     assert Attached.log[-2:] == [("stop", -7), ("close", -7)]
 
 
+def test_no_round_has_a_variable_that_is_too_long_to_start_a_process() -> None:
+    rounds = [record_pair.layout(number) for number in range(2_000)]
+    assert max(len(f"{name}={value}") for each in rounds for name, value in each.items()) < 2**17
+    assert len({str(each) for each in rounds}) == 2_000
+    assert rounds[9]["OVERHEAD_LENS_PADDING"] == 9 * 112 * "x"
+
+
 @needs_compiler
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_anew_is_other_code_with_the_same_result() -> None:
