@@ -45,11 +45,12 @@ def host_categories(wall_ns: int, shares: Shares, drawn: Floats) -> tuple[HostCa
 
 def _category(name: str, ns: int, wall_ns: int, shares: Shares, drawn: Floats) -> HostCategory:
     low, high = (float(bound) for bound in np.quantile(drawn, [0.025, 0.975]))
-    present = ns > 0 or shares.share(name) > 0
+    share = shares.share(name)
+    present = ns > 0 or share > 0
     interval = (min(low, ns), max(high, ns)) if present else (0.0, max(high, 0.0))
     scale = wall_ns / shares.weight
     frames = sorted(shares.frames.get(name, {}).items(), key=lambda item: -item[1])[:_TOP_FRAMES]
     top = tuple(Frame(frame, round(weight * scale)) for frame, weight in frames)
     evidence = shares.evidence if present else "none"
     parts = parts_of(name, ns, shares.attributions)
-    return HostCategory(name, ns, interval, ns / wall_ns if wall_ns else 0.0, evidence, parts, top)
+    return HostCategory(name, ns, interval, share, evidence, parts, top)

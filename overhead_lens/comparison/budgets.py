@@ -37,7 +37,8 @@ class Aligned:
     """Two budgets and their difference.
 
     Attributes:
-        base, new: Breakdowns, rescaled so that ``new`` less ``base`` is the estimated difference.
+        base, new: Breakdowns, rescaled so that ``new`` less ``base`` is the estimated difference in whole ns.
+        wall: The difference, not rounded: 1 % of a short call is less than a nanosecond.
         host: Differences of the categories, in the taxonomy's order; the estimates sum to the wall's.
         drift: Relative slowdown of the reference loop in the new capture; 0 for captures recorded in turns.
         rare_ns: Part of the wall's difference that comes from few slow pieces of blocks; 0 if it does not count.
@@ -57,14 +58,17 @@ def aligned_budgets(base: Budget, new: Budget) -> Aligned:
         (wall, host, levels, rare_ns), drift = _paired(base, new), 0.0
     else:
         (wall, host, levels, drift), rare_ns = _unpaired(base, new), 0.0
-    total_ns = round(level(levels[0]) + level(levels[1]))
+    total_ns = level(levels[0]) + level(levels[1])
     # Floor division of the total gives the same two walls for swapped sides.
     delta_ns = round(wall.ns)
-    base_ns = max((total_ns - delta_ns) // 2, 0, -delta_ns)
+    base_ns = max((round(total_ns) - delta_ns) // 2, 0, -delta_ns)
     old, recent = rescaled(base.breakdown, base_ns), rescaled(new.breakdown, base_ns + delta_ns)
-    deltas = [after.ns - before.ns for before, after in zip(old.host, recent.host, strict=True)]
-    shifts = tuple(at(shift, delta) for shift, delta in zip(host, deltas, strict=True))
-    return Aligned(old, recent, at(wall, delta_ns), shifts, drift, rare_ns)
+    exact_ns = max((total_ns - wall.ns) / 2, 0.0, -wall.ns)
+    shifts = tuple(
+        at(shift, after.share * (exact_ns + wall.ns) - before.share * exact_ns)
+        for shift, before, after in zip(host, old.host, recent.host, strict=True)
+    )
+    return Aligned(old, recent, wall, shifts, drift, rare_ns)
 
 
 def median_per_process(budget: Budget, column: str) -> Floats:

@@ -56,9 +56,10 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
     walls_ns = (aligned.base.wall.ns, aligned.new.wall.ns)
     shifts = frame_shifts(base, new, walls_ns, _HALF_LEVEL)
     nets_ns = net_shifts_ns(shifts)
+    deltas_ns = [after.ns - before.ns for before, after in zip(aligned.base.host, aligned.new.host, strict=True)]
     changes = tuple(
-        _change(name, shift, own_verdict, nets_ns.get(name), contributors(name, base, new, walls_ns, shifts))
-        for name, shift, own_verdict in zip(HOST_CATEGORIES, aligned.host, verdicts, strict=True)
+        _change(name, delta_ns, shift, own_verdict, nets_ns.get(name), contributors(name, base, new, walls_ns, shifts))
+        for name, delta_ns, shift, own_verdict in zip(HOST_CATEGORIES, deltas_ns, aligned.host, verdicts, strict=True)
     )
     counts = base.breakdown.instructions, new.breakdown.instructions
     blame = blamed(changes, verdict)
@@ -113,17 +114,17 @@ def blamed(changes: Sequence[CategoryChange], verdict: str) -> tuple[str, ...]:
 
 
 def _change(
-    name: str, shift: Shift, verdict: str, net_ns: float | None, largest: tuple[Contributor, ...]
+    name: str, delta_ns: int, shift: Shift, verdict: str, net_ns: float | None, largest: tuple[Contributor, ...]
 ) -> CategoryChange:
-    """A category's change, significant by its own difference or by its frames."""
+    """A category's change, significant by its own difference or by its frames; the interval holds ``delta_ns``, too."""
+    low, high = shift.interval()
+    interval = (min(low, delta_ns), max(high, delta_ns))
     if net_ns is None or not round(net_ns):
-        return CategoryChange(name, round(shift.ns), shift.interval(), verdict, largest)
+        return CategoryChange(name, delta_ns, interval, verdict, largest)
     if verdict not in ("slower", "faster"):
         verdict = "slower" if net_ns > 0 else "faster"
     low, high = shift.interval(_EVERY_LEVEL)
-    return CategoryChange(
-        name, round(shift.ns), shift.interval(), verdict, largest, round(net_ns), low <= net_ns <= high
-    )
+    return CategoryChange(name, delta_ns, interval, verdict, largest, round(net_ns), low <= net_ns <= high)
 
 
 def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MACHINE) -> list[str]:

@@ -4,11 +4,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.budget.make import Budget
+from overhead_lens.budget.make import Budget, make_budget
 from overhead_lens.budget.model import Breakdown, Guard, Operator
 from overhead_lens.budget.wall import Waited
 from overhead_lens.captures.model import CaptureMeta
@@ -22,6 +23,8 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
 from tests.comparison.budgets import budget, timed
 from tests.drawn.builders import breakdown
+from tests.drawn.captures import META, ROW, evidence
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 
 def in_turns(*budgets: Budget) -> list[Budget]:
@@ -291,6 +294,42 @@ def test_different_reference_loops_do_not_tell_a_drift(other: dict[str, str], wa
     slow = replace(slow, breakdown=replace(slow.breakdown, environment=other))
     delta = compare_budgets(base, slow)
     assert (delta.verdict, delta.warnings) == ("slower", warnings)
+
+
+def short(call_ns: float, python: int, kernel: int) -> Budget:
+    """A call of some 30 ns, by five processes of almost the same time and equal stacks."""
+    row = ROW | {"calls": 10_000, "minor_faults": 0}
+    clock = pd.DataFrame(
+        [
+            row | {"process": process, "block": block, "wall_ns": round(10_000 * call_ns) + 10 * (process - 2)}
+            for process in range(5)
+            for block in range(4)
+        ]
+    )
+    stacks = [
+        stack(USER, count=python),
+        stack(USER, BINDING, ENTRY, "at::native::add_kernel (libtorch_cpu.so)", count=kernel),
+    ]
+    return make_budget(evidence(META, clock, [stacks] * 5), CLASSIFIER)
+
+
+def test_a_difference_of_less_than_a_nanosecond_is_judged_before_it_is_rounded() -> None:
+    delta = compare_budgets(short(30.0, 100, 100), short(30.45, 100, 100))
+    assert (delta.verdict, delta.wall_delta_ns, delta.blame) == ("slower", 0, ())
+    assert delta.wall_ci95_ns == pytest.approx((0.45, 0.45), abs=0.01)
+    assert delta.sentence == "0.45 ns slower: no single category moved clearly"
+    swapped = compare_budgets(short(30.45, 100, 100), short(30.0, 100, 100))
+    assert (swapped.verdict, swapped.wall_delta_ns) == ("faster", 0)
+
+
+def test_a_category_that_rounds_to_another_nanosecond_did_not_move() -> None:
+    # 16.485 and 16.515 ns of 30: 16 and 17. The error of the stacks is 0.095 ns.
+    delta = compare_budgets(short(30.0, 5_495, 4_505), short(30.0, 5_505, 4_495))
+    changes = {change.category: change for change in delta.host}
+    assert [(changes[name].delta_ns, changes[name].verdict) for name in ("python", "kernel")] == [
+        (1, "same"),
+        (-1, "same"),
+    ]
 
 
 def test_inconclusive_says_how_many_processes_would_decide() -> None:

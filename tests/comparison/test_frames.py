@@ -153,7 +153,7 @@ def test_known_frames_are_all_of_a_change_unless_its_category_contradicts(others
     # The category's error is 8 ns with 1,000 degrees of freedom: its own 95 % interval leaves 15.7 ns for all other frames, one
     # that none of nine categories leaves by chance 22.2.
     shift = Shift(30.0 + others_ns, 8.0, 1_000.0, 12)
-    change = _change("kernel", shift, "inconclusive", 30.0, ())
+    change = _change("kernel", round(shift.ns), shift, "inconclusive", 30.0, ())
     assert (change.in_frames_ns, change.size_ns) == (30, size_ns)
     assert change.in_frames == (size_ns == 30)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -89,6 +90,11 @@ def test_what_is_no_limit(text: str) -> None:
 def test_broken_only_where_the_whole_interval_is_above(limit: str, spread_ns: float, state: str) -> None:
     (finding,) = check_limits(delta(300, spread_ns), [parse_limit(limit)])
     assert finding.state == state
+
+
+def test_a_difference_that_rounds_to_what_is_allowed_breaks_the_limit_above_it() -> None:
+    (finding,) = check_limits(replace(delta(100, 0.0), wall_ci95_ns=(100.1, 100.5)), [parse_limit("total=1%")])
+    assert (finding.delta_ns, finding.allowed_ns, finding.state) == (100, 100.0, BROKEN)
 
 
 def test_a_finding_in_words() -> None:

@@ -172,6 +172,7 @@ def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, .
     findings = []
     for limit in limits:
         (delta_ns, interval), allowed_ns = by_name[limit.name], limit.allowed(delta.base.wall.ns)
-        state = KEPT if delta_ns <= allowed_ns else BROKEN if interval[0] > allowed_ns else DOUBTFUL
+        # The interval is not rounded to whole ns, as the difference is.
+        state = BROKEN if interval[0] > allowed_ns else KEPT if delta_ns <= allowed_ns else DOUBTFUL
         findings.append(LimitFinding(limit, allowed_ns, delta_ns, interval, state))
     return tuple(findings)
