@@ -75,7 +75,12 @@ class ThreadBudget:
 
 
 def thread_budgets(
-    threads: Sequence[SampledThread], pid: int, wall_ns: int, classifier: Classifier, running: Mapping[int, float]
+    threads: Sequence[SampledThread],
+    pid: int,
+    wall_ns: int,
+    classifier: Classifier,
+    running: Mapping[int, float],
+    least_looks: Mapping[int, int] | None = None,
 ) -> tuple[ThreadBudget, ...]:
     """Budgets of the threads: the main thread of process ``pid`` first, then the busiest.
 
@@ -84,11 +89,12 @@ def thread_budgets(
         pid: The watched process; other processes are its children.
         wall_ns: How long they were watched.
         running: Share of that time that threads of process ``pid`` were on a core, by their CPU clocks.
+        least_looks: By process, how often it was looked at, at least; a thread that is left out may have been seen most often.
     """
     pieces = iter(completed([block for thread in threads for block in in_blocks(thread.blocks)]))
     stacks = [[next(pieces) for _ in in_blocks(thread.blocks)] for thread in threads]
     fitted = classifier.fitted(stack for blocks in stacks for block in blocks for stack in block)
-    looks: Counter[int] = Counter()
+    looks = Counter(least_looks)
     for thread in threads:
         looks[thread.process] = max(looks[thread.process], thread.samples)
     budgets = [

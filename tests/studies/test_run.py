@@ -166,6 +166,17 @@ def test_compilations_that_no_clock_told_of_are_told_by_stacks() -> None:
     assert ns_of(found) == {"python": 60, "wait": 40, "compile": 90}
 
 
+def test_what_the_program_does_between_two_entries_of_its_loop_is_of_no_step() -> None:
+    steps = table(bare(*(10 * [100]), 900, *(9 * [100])))
+    steps.loc[11:, ["begin_ns", "end_ns", "compile_ns"]] += 2_000_000_000
+    found = run_budget(replace(run_of(turns=(TURN,)), steps=steps), CLASSIFIER)
+    assert ns_of(found) == {"python": 84, "wait": 56}
+    assert found.slowest == (Slow(3 + 11, 900, "unknown: the counters were not read when it began"),)
+    # Whatever the loop's first step compiles is unknown, and that of the others counts.
+    steps.loc[15:, "compile_ns"] += 190
+    assert run_budget(replace(run_of(turns=(TURN,)), steps=steps), CLASSIFIER).category("compile").ns == 10
+
+
 def test_page_faults_are_taken_out_of_the_kernel() -> None:
     step = {"ns": 1_000, "user_ns": 600, "system_ns": 400, "faults": 2}
     found = budget(*bare(*(20 * [step])), turns=([main(KERNEL, 800), main(WORK, 200)],))
@@ -422,8 +433,14 @@ def test_threads_and_children_stand_beside_it() -> None:
         ("MainThread", 12, 12, 300, 200),
         ("reader", 11, PID, 800, 200),
     ]
-    assert [round(each.busy_share, 3) for each in found.threads] == [1.0, 0.25]
+    assert [round(each.busy_share, 3) for each in found.threads] == [1.0, 0.1]
     assert found.samples == 2_000
+
+
+def test_a_thread_that_lived_for_a_tenth_of_the_time_was_busy_for_a_tenth() -> None:
+    turns = ([main(WORK, 200), "thread (11): saver;save (a.py:1) 20"],)
+    (saver,) = budget(*bare(100, 200, 300), turns=turns, running=[(11, 0.1)]).threads
+    assert (saver.busy_share, saver.seen_share) == (0.1, 0.1)
 
 
 # ---------------------------------------------------------------- blocks and turns

@@ -26,7 +26,14 @@ from overhead_lens.export.perfetto.picture import Picture, view_ns, write_pictur
 from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, other_threads, run_budget, step_stacks
+from overhead_lens.studies.run.analysis import (
+    RegionBudget,
+    RunBudget,
+    counters_by_step,
+    other_threads,
+    run_budget,
+    step_stacks,
+)
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.studies.run.stored import StoredRun, read_run
 from overhead_lens.taxonomy.classifier import Classifier
@@ -77,7 +84,7 @@ class _Run:
         steps = self.run.steps
         if steps is None or not len(steps):
             return None
-        table: pd.DataFrame = steps[list(_COUNTERS)].diff().fillna(0).clip(lower=0).astype(np.int64)
+        table: pd.DataFrame = counters_by_step(steps)[list(_COUNTERS)].clip(lower=0).astype(np.int64)
         table["number"] = np.arange(len(steps)) + self.run.meta.before
         table["start_ns"] = steps["begin_ns"] - steps["begin_ns"].iloc[0]
         table["end_ns"] = steps["end_ns"] - steps["begin_ns"].iloc[0]

@@ -68,6 +68,8 @@ _FAULT_BLOCKS = 100
 _FEWEST_STEPS = 3
 # Stretches of bare steps that say by themselves how much the mean varies.
 _FEWEST_STRETCHES = 4
+# After a longer time between two steps, the counters say nothing of the later one; the watcher takes less.
+_PAUSE_NS = 1_000_000
 # A turn that lasts to the end of the program may spend this share of its time after the last step.
 _AFTER_STEPS = 0.02
 
@@ -229,7 +231,8 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     regions = _regions(run, [*stepping, *others], backward, of_step.worked_share, fitted)
     samples = sum(stack.count for block in blocks for stack in block)
     taken = sum(thread.samples for thread in stepping)
-    threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running)) if others else ()
+    looks = {meta.pid: _looks(run)}
+    threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running), looks) if others else ()
     return RunBudget(
         command=tuple(meta.program),
         exit_code=meta.exit_code,
@@ -384,6 +387,12 @@ def other_threads(run: StoredRun) -> list[SampledThread]:
     return joined([thread for turn, thread in found if turn or (thread.process, thread.thread) not in seen])
 
 
+def _looks(run: StoredRun) -> int:
+    """Stacks of the thread with the steps during the turns, or else all its stacks."""
+    taken = [(turn, thread.samples) for turn, thread in _threads(run) if _has_steps(thread, run)]
+    return sum(count for turn, count in taken if turn) or sum(count for _, count in taken)
+
+
 def _times(run: StoredRun) -> StepTimes | None:
     if run.steps is None or not len(run.steps):
         return None
@@ -395,22 +404,31 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     """The steps that set the wall: bare ones, or all that were not recorded where these are too few; None without enough.
 
     Returns:
-        ``ns``, begin, end, ``apart_ns``, number, ``is_bare`` (of none if all set the wall), what each step added to the counters.
+        ``ns``, begin, end, number, ``is_bare`` (of none if all set the wall), and the columns of ``counters_by_step``.
     """
     if steps is None:
         return None
-    counters = ["user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"]
-    table = steps[counters].diff().fillna(0)
+    table = counters_by_step(steps)
     table["number"] = np.arange(len(steps))
     table["begin_ns"], table["end_ns"] = steps["begin_ns"], steps["end_ns"]
     table["ns"] = steps["end_ns"] - steps["begin_ns"]
-    # What the counters count: from the end of one step to that of the next.
-    table["apart_ns"] = steps["end_ns"].diff().fillna(0)
     # A stretch's first step holds what starting or ending an instrument left behind.
     table["is_bare"] = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
     bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED].assign(is_bare=False)
     kept: pd.DataFrame = bare if len(bare) >= _FEWEST_STEPS else unrecorded
     return kept if len(kept) >= _FEWEST_STEPS else None
+
+
+def counters_by_step(steps: pd.DataFrame) -> pd.DataFrame:
+    """What each step added to the counters; 0 where unknown: in the first step, and after a pause such as a loop's.
+
+    Returns:
+        The counters, ``apart_ns`` (the time in which they counted, from the end of one step to that of the next), ``is_counted``.
+    """
+    counters = ["user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"]
+    is_counted = steps["begin_ns"] - steps["end_ns"].shift(1) <= _PAUSE_NS
+    table = steps[counters].diff().assign(apart_ns=steps["end_ns"].diff())
+    return table.where(is_counted, 0).assign(is_counted=is_counted)
 
 
 def _estimate(counted: pd.DataFrame, column: str) -> Estimate:
@@ -480,8 +498,9 @@ def _host(
         shares = with_backward(shares, backward.shares, worked_share)
     if counted is None or not told:
         return _StepHost(_divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share)
-    compiling = _estimate(counted, "compile_ns")
-    rest = _estimate(counted.assign(ns=counted["ns"] - counted["compile_ns"]), "ns")
+    known = counted[counted["is_counted"]]
+    compiling = _estimate(known, "compile_ns")
+    rest = _estimate(known.assign(ns=known["ns"] - known["compile_ns"]), "ns")
     compile_ns = min(round(compiling.value), wall.ns)
     host = _divided(wall.ns - compile_ns, rest, shares, counted)
     compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
@@ -519,6 +538,7 @@ def _fault_time(counted: pd.DataFrame | None, wall: Estimate, shares: Shares) ->
     """Time of page faults in ns per step, from the thread's system time."""
     if counted is None or not counted["user_ns"].any():
         return Estimate(0.0, np.zeros(REPLICATES))
+    counted = counted[counted["is_counted"]]
     steps = pd.DataFrame(
         {
             "process": 0,

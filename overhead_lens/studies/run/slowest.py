@@ -31,7 +31,7 @@ def slowest_steps(bare: pd.DataFrame, compilations: Sequence[Compilation], first
     """Steps that took more than twice the median, slowest first.
 
     Args:
-        bare: Bare steps: ``number``, ``begin_ns``, ``end_ns``, ``ns`` and what each added to the counters.
+        bare: Bare steps: ``number``, ``begin_ns``, ``end_ns``, ``ns``, ``is_counted`` and what each added to the counters.
         compilations: By the same clock.
         first: Number of the first step in ``bare``'s numbering.
     """
@@ -45,6 +45,8 @@ def slowest_steps(bare: pd.DataFrame, compilations: Sequence[Compilation], first
 
 def _because(row: pd.Series[float], usual: pd.Series[float], compilations: Sequence[Compilation]) -> str:
     """The largest of the causes that explain at least 30 % of the extra time."""
+    if not row["is_counted"]:
+        return "unknown: the counters were not read when it began"
     extra_ns = row["ns"] - usual["ns"]
     more = row - usual
     cpu_ns = more["user_ns"] + more["system_ns"]
