@@ -81,7 +81,7 @@ class StepTrace:
         try:
             yield
         finally:
-            self._close_window()
+            self.close_window()
 
     def end(self) -> None:
         """Stop recording and write the trace, if that has not been done."""
@@ -96,7 +96,7 @@ class StepTrace:
             return None
         self._limit.cancel()
         # One that is left after its profiler crashes the process (torch 2.13).
-        self._close_window()
+        self.close_window()
         with self._quiet():
             try:
                 profile.__exit__(None, None, None)
@@ -106,7 +106,8 @@ class StepTrace:
                 raise
         return profile
 
-    def _close_window(self) -> None:
+    def close_window(self) -> None:
+        """End the recorded step's window, if it has not ended."""
         window, self._window = self._window, None
         if window is not None:
             window.__exit__(None, None, None)

@@ -236,6 +236,7 @@ class StepWatcher:
         for number in range(len(self._loops)):
             if candidate.kind == "loop" and candidate.key == number:
                 self._bind(number, self._mark, self._left)
+                setattr(builtins, EACH.format(number), self._starting(number))
             else:
                 self._bind(number, partial(self.marked, "loop", number))
         place = self._loops[candidate.key] if isinstance(candidate.key, int) and candidate.kind == "loop" else None
@@ -279,9 +280,28 @@ class StepWatcher:
         ticks = self._ticks
         return partial(compress, selectors=iter(lambda: ticks[number]() or True, _NEVER))
 
+    def _starting(self, number: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+        """The same for the measured loop: a ``return`` or an exception may have left it, and what followed is not a step."""
+        ticking = self._ticking(number)
+
+        def start(items: Iterable[Any]) -> Iterator[Any]:
+            self._begin_ns = 0
+            return ticking(items)
+
+        return start
+
     def _left(self) -> None:
         """The measured loop is over: what follows is not a step. After a loop too short to be measured another may be chosen."""
-        self._mark()
+        end_ns = _clock()
+        if not self._alive:
+            return
+        try:
+            if self._begin_ns:
+                self._add(end_ns)
+            # The plan goes on when the loop starts again: its next step is the next that is looked at.
+            self._trace.close_window()
+        except Exception as error:
+            self._fail(error)
         self._begin_ns = 0
         if self._alive and not self._is_measured:
             self._forget(KINDS.index("loop"))
@@ -303,8 +323,7 @@ class StepWatcher:
             if end_ns >= self._deadline_ns:
                 self._deadline_ns = next(self._plan, _FOREVER)
         except Exception as error:
-            self._die()
-            self._note(defect=f"{type(error).__name__}: {error}")
+            self._fail(error)
         self._begin_ns = _clock()
 
     def _add(self, end_ns: int) -> None:
@@ -478,6 +497,11 @@ class StepWatcher:
         # A full disk is not the program's concern.
         with suppress(OSError), (self._folder / NOTES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(fields) + "\n")
+
+    def _fail(self, error: Exception) -> None:
+        """Leave the rest of the program unwatched, because of a defect here."""
+        self._die()
+        self._note(defect=f"{type(error).__name__}: {error}")
 
     def _die(self) -> None:
         """Do nothing from now on."""

@@ -19,7 +19,7 @@ import pytest
 
 from overhead_lens.program import watcher as watching
 from overhead_lens.program.area import NOTES, Area, Phase, StepRecord, Word
-from overhead_lens.program.loops import LEFT, TICK, Loop
+from overhead_lens.program.loops import EACH, LEFT, TICK, Loop
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
 MS = 1_000_000
@@ -45,6 +45,9 @@ class DrawnTrace:
     def step(self, number: int) -> Iterator[None]:
         yield
         self.traced.append(number)
+
+    def close_window(self) -> None:
+        pass
 
     def end(self) -> None:
         assert self.traced == [0, 1, 2]
@@ -384,6 +387,30 @@ def test_a_loop_that_is_left_ends_its_step_and_what_follows_is_none(start: Calla
     program.tick(after_ns=7 * S)
     program.tick(after_ns=40 * MS)
     assert [row.end_ns - row.begin_ns for row in program.rows()] == [20 * MS, 30 * MS, 40 * MS]
+
+
+def test_a_loop_that_is_left_while_it_is_recorded_has_a_row_for_each_window(start: Callable[..., Program]) -> None:
+    program = start(OUTER)
+    program.area.write(Word.REFUSED, 1)
+    for entry in range(60):
+        for _ in range(11 if entry == 0 else 2):
+            program.tick(after_ns=100 * MS)
+        program.leave()
+        program.now_ns += S
+    assert program.notes()["traced"] == 3
+    assert dict(program.phases())[Phase.TRACED] == 3
+
+
+def test_what_follows_a_return_out_of_the_loop_is_no_step(start: Callable[..., Program]) -> None:
+    program = start(OUTER)
+    for _ in range(11):
+        program.tick(after_ns=100 * MS)
+    for _ in range(2):
+        program.now_ns += 7 * S
+        items = getattr(builtins, EACH.format(0))(range(3))
+        for _ in zip(items, range(2)):
+            program.now_ns += 40 * MS
+    assert [row.end_ns - row.begin_ns for row in program.rows()] == [40 * MS] * 4
 
 
 def test_the_next_loop_may_be_the_real_one(start: Callable[..., Program]) -> None:

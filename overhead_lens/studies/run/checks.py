@@ -28,6 +28,7 @@ from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
+from overhead_lens.stats.values import Bools
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.host import HOST_EVENTS
@@ -94,8 +95,16 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
     # Stacks are compared that are those of this thread.
     own = events[events["tid"] == windows["tid"].iloc[0]]
-    rest = pd.concat([loop, own.drop(windows.index, errors="ignore")], ignore_index=True)
+    rest = pd.concat([loop, own[_inside(own, windows)].drop(windows.index, errors="ignore")], ignore_index=True)
     return RecordedSteps(trace, rest, calls, float(traced.mean()), slower_ns)
+
+
+def _inside(events: pd.DataFrame, windows: pd.DataFrame) -> Bools:
+    """Whether each event begins in a window: between two of them the program may have left the loop of its steps."""
+    windows = windows.sort_values("start_ns")
+    start_ns, end_ns = windows["start_ns"].to_numpy(), (windows["start_ns"] + windows["dur_ns"]).to_numpy()
+    at = np.searchsorted(start_ns, events["start_ns"], side="right") - 1
+    return (at >= 0) & (events["start_ns"].to_numpy() < end_ns[at])
 
 
 def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Classifier) -> Reading | None:
