@@ -6,6 +6,7 @@ Each is put in place when the module that it belongs to is imported; a module or
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -38,7 +39,7 @@ class AroundImport(MetaPathFinder):
 
     Args:
         actions: By the module's name.
-        compiling: The name of a module, and what compiles its source, given its bytes and file.
+        compiling: The name of a module or its file's real path, and what compiles its source, given its bytes and file.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class AroundImport(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The spec that another finder gives, with the action behind its loader."""
         action, compiling = self._actions.pop(name, None), self._compiling.pop(name, None)
-        if action is None and compiling is None:
+        if action is None and compiling is None and not any(map(os.path.isabs, self._compiling)):
             return None
         finders = [finder for finder in sys.meta_path if finder is not self]
         spec = next((spec for finder in finders if (spec := finder.find_spec(name, path, target))), None)
         if spec is None or spec.loader is None:
             return spec
+        if compiling is None and spec.origin:
+            compiling = self._compiling.pop(os.path.realpath(spec.origin), None)
         if compiling is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Compiling(spec.loader.name, spec.loader.path, compiling)
         if action is not None:

@@ -79,10 +79,10 @@ class _Compiling:
 
 
 def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """A function that runs the program with ``sys`` as Python would set it, and the modules to compile by name."""
+    """A function that runs the program with ``sys`` as Python would set it, and the modules to compile by name or file."""
     modules: dict[str, Any] = {}
-    if compiling.place and not compiling.at.isdigit():
-        modules[compiling.place] = compiling.module
+    if compiling.place:
+        modules[os.path.realpath(compiling.place) if compiling.at.isdigit() else compiling.place] = compiling.module
     main = sys.modules["__main__"]
     vars(main).clear()
     vars(main).update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __annotations__={},
