@@ -70,7 +70,9 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
             while child.poll() is None:
                 time.sleep(sampler.wait_s)
                 sampler.attend()
-        _write(program, folder, area, child, sampler, started)
+            # Its sampler may take long to end.
+            ended_ns = time.perf_counter_ns()
+        _write(program, folder, area, child, sampler, started, ended_ns)
         return folder, child.returncode
 
 
@@ -105,8 +107,9 @@ def _write(
     child: subprocess.Popen[bytes],
     sampler: RunSampler,
     started: datetime,
+    ended_ns: int,
 ) -> None:
-    """Write all files, ``meta.json`` last."""
+    """Write all files, ``meta.json`` last; ``ended_ns`` is when the process had ended."""
     rows = area.rows()
     if rows:
         pd.DataFrame(rows, columns=StepRecord._fields).to_parquet(folder / STEPS, index=False)
@@ -118,7 +121,7 @@ def _write(
     notes = _notes(folder)
     place = _place(notes.get("home"))
     begun_ns = area.read(Word.STARTED_NS)
-    ended_ns = area.read(Word.FINISHED_NS) or time.perf_counter_ns()
+    ended_ns = area.read(Word.FINISHED_NS) or ended_ns
     meta = RunMeta(
         **recorded(describe_machine(), command_line(), started),
         program=list(program.command),
