@@ -66,15 +66,16 @@ def profile(
 ) -> Breakdown:
     """Measure ``fn(*args, **kwargs)`` and say where its time goes.
 
-    A function that can be imported, with arguments that can be pickled, is measured in fresh processes; anything else in this
-    process: by the clock, then py-spy attached to it, then torch.profiler. The capture is kept under ``traces/``.
+    A function of an imported module, with arguments that can be pickled, is measured in fresh processes. Everything else is
+    measured in this process: lambdas, methods, functions of the started script itself (unless ``fresh``), and any call under
+    ``torch.no_grad()``, inference mode, autocast, or another default dtype or device. The capture is kept under ``traces/``.
 
     Args:
         fn: What is called.
         args: Its arguments.
         compile: Measure ``torch.compile(fn)``.
         quick: Half the time, wider intervals.
-        fresh: Insist on fresh processes.
+        fresh: Insist on fresh processes; they load the script of a function that it defines.
         kwargs: Its arguments by name.
 
     Raises:

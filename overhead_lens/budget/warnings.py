@@ -41,8 +41,8 @@ def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind
     processes = clock["process"].nunique()
     if kind == "callable":
         yield (
-            "measured in one process: what processes differ by is not in the intervals (a function that can be imported, with"
-            " arguments that can be pickled, is measured in several)"
+            "measured in one process: what processes differ by is not in the intervals (ol.profile with fresh=True measures in"
+            " several, or says why it cannot)"
         )
     elif processes < thresholds.FEWEST_PROCESSES:
         remedy = "raise --rounds" if in_turns else "measure to the end, without --quick"

@@ -54,7 +54,7 @@ def check(
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:
-    """Measure again and exit 1 if two captures break a limit or, without limits, are slower than the baseline."""
+    """Measure again and exit 1 if times break a limit (without limits: are slower) in two captures, or counts in one."""
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.machine.request import QUICK
     from overhead_lens.recorder.single import record

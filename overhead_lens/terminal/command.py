@@ -1,4 +1,4 @@
-"""What all commands share: how their help is shown, and the old names of options, which work for one more release."""
+"""What all commands share: how their help is shown, and the old names of options (docs/reference/stability.md)."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def trace_notes(
     if analysis.host and analysis.host[_KERNEL].ns and has_floor:
         notes.append(
             "operators' time is divided between dispatcher and kernel by an estimate: "
-            "dispatch takes five times what a view operator of this trace takes (95 % of operators: one to 14 times)"
+            "dispatch takes five times what a view operator of this trace takes (nearly all operators: one to 14 times)"
         )
     if analysis.host and not has_floor and any(cost.category == "dispatcher" for cost in analysis.operators):
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")

@@ -60,7 +60,7 @@ _GAPS = (
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
 _HAS_NO_WORK = passing(range(len(_GAPS)), (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP).__contains__)
 _MOST_FRAMES = 5
-# Self time of an operator on one element, as a multiple of a view's: the median, and the range of 95 % of operators.
+# Self time of an operator on one element, as a multiple of a view's: the median, and the range of nearly all operators.
 _OF_VIEW, _LEAST_OF_VIEW, _MOST_OF_VIEW = 5, 1, 14
 _EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
 _Spent: TypeAlias = list[tuple[int, str, int]]
@@ -68,7 +68,7 @@ _Spent: TypeAlias = list[tuple[int, str, int]]
 
 
 class DispatchFloor(NamedTuple):
-    """How long the dispatch of one operator takes, in ns: the median operator, and the range of 95 % of operators."""
+    """How long the dispatch of one operator takes, in ns: the median operator, and the range of nearly all operators."""
 
     ns: int
     low_ns: int

@@ -83,7 +83,7 @@ def by_time(
 def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutcome:
     """The outcome of a check: a capture whose times fail is followed by a second one, and fails where both do.
 
-    Noise breaks a limit with one capture in forty, and seldom with two. Instruction counts repeat, so one capture decides them.
+    Noise seldom breaks a limit twice. Instruction counts repeat, so one capture decides them.
 
     Args:
         first: The outcome of the first capture.
