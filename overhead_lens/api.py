@@ -216,7 +216,7 @@ def advise(fn: Callable[..., Any], /, *args: Any, compile: bool = False, quick: 
     Args:
         fn: What is called; a fresh process must be able to import it.
         args: Its arguments.
-        compile: The call as it is is ``torch.compile(fn)``.
+        compile: Whether the unmodified call is ``torch.compile(fn)``.
         quick: Fewer processes, wider intervals.
         kwargs: Its arguments by name.
 

@@ -517,7 +517,7 @@ class StepWatcher:
 
 
 def _counters() -> tuple[int, int, int, int]:
-    """CPU time in the program and in the kernel, page faults and switches of the main thread so far."""
+    """CPU time in the program and in the kernel, page faults and switches of this thread so far."""
     usage = resource.getrusage(_USAGE_OF)
     return round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9), usage.ru_minflt, usage.ru_nivcsw
 

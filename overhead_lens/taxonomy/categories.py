@@ -120,7 +120,7 @@ CATEGORIES = (
     Category("compile", "tracing and compiling within the measured calls", "bright_magenta", "#e0708f", "+"),
     Category(
         "unattributed",
-        "what no rule claims or no evidence divides, listed function by function",
+        "code that no rule matches, or time that the evidence cannot divide; listed function by function",
         "bright_black",
         "#8a827e",
         "x",

@@ -63,7 +63,7 @@ REMEDIES = (
     *(
         Remedy(
             name=f"dynamic_{'on' if dynamic else 'off'}",
-            summary="code for any size" if dynamic else "code for the very sizes that come, compiled again for others",
+            summary="code for any size" if dynamic else "code for exactly these sizes; other sizes are compiled again",
             how=f"torch.compile(f, dynamic={dynamic})",
             shrinks=("guard", "python", "kernel", "compile"),
             source=f"{_DOCUMENTATION}/torch.compiler_dynamic_shapes.html",
