@@ -75,8 +75,11 @@ REMEDIES = [
     made("dies", dies), made("hangs", hangs), made("refuses", refuses), made("fails", fails), made("marks", marks),
     made("variable", lambda call: call, variables=lambda: {"SOME": "thing"}),
     made("far", lambda call: call, shrinks=("launch",)),
+    made("dies_alone", dies, own_process=True), made("fails_alone", fails, own_process=True),
 ]
 """
+
+NOT_TIMED = ("refuses", "fails", "fails_alone", "far", "compile")
 
 
 @pytest.mark.measures
@@ -112,15 +115,17 @@ def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         found["fewer"]["wall"]["delta_ns"], abs=1
     )
     assert (found["wrong"]["output"], found["wrong"]["safety"]) == ("differs", "changes_semantics")
-    states = {name: (found[name]["status"], found[name]["reason"]) for name in ("refuses", "fails", "far", "compile")}
+    states = {name: (found[name]["status"], found[name]["reason"]) for name in NOT_TIMED}
     assert states == {
         "compile": ("failed", "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"),
         "refuses": ("not_applicable", "it is not for this call"),
         "fails": ("failed", "ValueError: no luck"),
+        "fails_alone": ("failed", "ValueError: no luck"),
         "far": ("not_applicable", "launch takes 0.0% of the call"),
     }
-    assert found["dies"]["status"] == found["hangs"]["status"] == "failed"
-    assert "ended with exit code 3" in found["dies"]["reason"]
+    assert found["dies"]["status"] == found["dies_alone"]["status"] == found["hangs"]["status"] == "failed"
+    assert "ended with exit code 3 during 'prepare remedy'" in found["dies"]["reason"]
+    assert "ended with exit code 3 during 'check remedy'" in found["dies_alone"]["reason"]
     assert found["hangs"]["reason"].endswith(
         "did not finish 'prepare remedy' within 120 s and was ended (raise --timeout)"
     )

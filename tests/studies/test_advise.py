@@ -13,7 +13,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from overhead_lens.errors import MeasurementError
+from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.request import QUICK, Request
 from overhead_lens.report.forms import to_html, to_json, to_markdown, to_pandas, to_text
 from overhead_lens.studies.advise import record as recorded
@@ -335,3 +335,63 @@ def test_a_call_whose_graph_breaks_shares_no_process(
     assert recording.own == (["one", "threads", "outlasting"] if graph_breaks else ["threads", "outlasting"])
     assert recording.trials["kernels"].status == "not_applicable"
     assert recording._shared() == ([] if graph_breaks else ["one", "other"])
+
+
+def test_what_dies_while_it_is_chosen_is_given_up_and_the_others_go_on_in_a_fresh_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "breakdown_of", lambda *_: CALL)
+    names = ["one", "deadly", "other"]
+    recording = recording_in(tmp_path)
+    recording.catalog = recorded.Catalog(
+        [msgspec.structs.replace(listed(name), own_process=True) for name in names], True, "", False
+    )
+    asked: list[list[str]] = []
+
+    def start(_: str) -> Any:
+        process: list[str] = []
+        asked.append(process)
+
+        def ask(_: object, name: str) -> Trial:
+            process.append(name)
+            if name == "deadly":
+                raise MeasurementError(f"{name} died")
+            return Trial("measured")
+
+        return SimpleNamespace(ask=ask, end=lambda: process.append("ended"))
+
+    monkeypatch.setattr(recorded._Recording, "_start", lambda _, name: start(name))
+    monkeypatch.setattr(recorded._Recording, "_load", lambda *_: None)
+    recording._first_worker()
+    assert asked == [["one", "deadly", "ended"], ["other"]]
+    assert (recording.own, recording.trials["deadly"]) == (["one", "other"], Trial("failed", "deadly died"))
+
+
+WRONG = "call:work gives a wrong result: AssertionError; nothing was timed"
+
+
+def test_a_wrong_result_under_a_remedy_costs_no_more_than_this_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*_: object, **__: object) -> Any:
+        raise UsageError(WRONG)
+
+    recording = recording_in(tmp_path)
+    recording.catalog = recorded.Catalog([listed("one"), listed("other")], True, "", False)
+    with recording._giving_up("one"):
+        wrong()
+    assert recording.trials == {"one": Trial("failed", WRONG)}
+    with pytest.raises(UsageError), recording._giving_up(BASE):
+        wrong()
+    for name in ("record", "record_pair"):
+        monkeypatch.setattr(recorded, name, wrong)
+    recording._capture("one")
+    recording._confirm(["one"])
+    monkeypatch.setattr(recorded._Recording, "_start", wrong)
+    recording._confirm(["one", "other"])
+    assert recording.warnings == [
+        f"no categories of one: {WRONG}",
+        f"one could not be measured together: {WRONG}",
+        f"one and other could not be measured together: {WRONG}",
+    ]
+    assert (recording.captured, recording.together) == ([], [])

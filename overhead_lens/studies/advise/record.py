@@ -26,7 +26,7 @@ from msgspec import Struct
 from overhead_lens.captures.directory import read_capture, recording_directory, write_meta
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.tables import write_table
-from overhead_lens.errors import MeasurementError
+from overhead_lens.errors import MeasurementError, OverheadLensError
 from overhead_lens.instruments.ablation.evidence import RungTimes
 from overhead_lens.instruments.clock.record import TIME_BLOCKS, Clock
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
@@ -183,16 +183,15 @@ class _Recording:
             worker = self._start("screen-0")
             try:
                 self._load([worker])
-                self._choose(worker)
-                if self._prepare_all(worker, skipped):
+                if self._choose(worker) and self._prepare_all(worker, skipped):
                     return worker
             except BaseException:
                 worker.end()
                 raise
             worker.end()
 
-    def _choose(self, worker: Worker) -> None:
-        """Drop remedies that are not worthwhile, and separate those that need a process of their own."""
+    def _choose(self, worker: Worker) -> bool:
+        """Drop useless remedies and separate those that need their own process; False if one has ended this process."""
         catalog, base = self.catalog, breakdown_of(self.folder / BASE, self.classifier)
         assert catalog is not None
         for listed in catalog.remedies:
@@ -202,8 +201,13 @@ class _Recording:
             if reason:
                 self.trials[listed.name] = Trial("not_applicable", reason)
             elif listed.variables or listed.own_process or catalog.graph_breaks:
-                self.trials[listed.name] = worker.ask(CHECK, name=listed.name)
+                try:
+                    self.trials[listed.name] = worker.ask(CHECK, name=listed.name)
+                except MeasurementError as error:
+                    self.trials[listed.name] = Trial("failed", str(error))
+                    return False
                 self.own += [] if self._is_out(listed.name) else [listed.name]
+        return True
 
     def _prepare_all(self, worker: Worker, skipped: set[str]) -> bool:
         """Call every remedy once; False if one has spoiled the process, which is not asked again."""
@@ -304,7 +308,7 @@ class _Recording:
         """Note that a remedy failed; without the call as it is there is nothing to compare others with."""
         try:
             yield
-        except MeasurementError as error:
+        except OverheadLensError as error:
             if name == BASE:
                 raise
             self.trials[name] = Trial("failed", str(error))
@@ -345,24 +349,24 @@ class _Recording:
         request = replace(self._with((name,)), output=folder_of(self.folder, name), effort=_BRIEF)
         try:
             record(request, self.listener, instruments=(Clock, SampleStacks, MeasurePageFaults))
-        except MeasurementError as error:
+        except OverheadLensError as error:
             self.warnings.append(f"no categories of {name}: {error}")
             return
         self.captured.append(name)
 
     def _confirm(self, names: list[str]) -> None:
         """Record the call as it is and with remedies in turns."""
-        if len(names) > 1:
-            with self._start("fitting") as worker:
-                self._load([worker])
-                names = worker.ask(FIT, names=names)
-        if not names:
-            return
-        base = replace(self.request, effort=_CONFIRMING)
-        new = replace(self._with(names), effort=_CONFIRMING)
         try:
+            if len(names) > 1:
+                with self._start("fitting") as worker:
+                    self._load([worker])
+                    names = worker.ask(FIT, names=names)
+            if not names:
+                return
+            base = replace(self.request, effort=_CONFIRMING)
+            new = replace(self._with(names), effort=_CONFIRMING)
             record_pair(base, new, self.folder / TOGETHER, self.listener)
-        except MeasurementError as error:
+        except OverheadLensError as error:
             self.warnings.append(f"{' and '.join(names)} could not be measured together: {error}")
             return
         self.together = names

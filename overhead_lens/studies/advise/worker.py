@@ -45,6 +45,8 @@ class Trials:
             remedied(self._workload, [self.known[name]], self._folder)
         except NotApplicableError as error:
             return _trial("not_applicable", str(error))
+        except Exception as error:
+            return _trial("failed", _why(error))
         return _trial("measured", None)
 
     def prepare(self, name: str) -> dict[str, Any]:
