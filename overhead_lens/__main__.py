@@ -16,7 +16,14 @@ import typer
 
 from overhead_lens import __version__
 from overhead_lens.cli import baseline
-from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_MEASUREMENT, EXIT_USAGE, Interrupted, OverheadLensError
+from overhead_lens.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_MEASUREMENT,
+    EXIT_USAGE,
+    Interrupted,
+    OverheadLensError,
+    internal_error,
+)
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
 from overhead_lens.terminal.command import Command, examples
@@ -136,11 +143,7 @@ def main() -> None:
         # The interpreter would exit with 1, which says "a regression was found".
         if os.environ.get(_TRACEBACK):
             raise
-        reason = f"{type(error).__name__}: {error}"
-        _fail(
-            f"internal error (please report): {reason} (run again with {_TRACEBACK}=1 for a traceback)",
-            EXIT_MEASUREMENT,
-        )
+        _fail(f"{internal_error(error)} (run again with {_TRACEBACK}=1 for a traceback)", EXIT_MEASUREMENT)
     sys.exit(code)
 
 

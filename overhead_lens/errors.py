@@ -40,6 +40,11 @@ def require(holds: bool, message: str) -> None:
         raise InvariantError(message)
 
 
+def internal_error(error: Exception) -> str:
+    """The message for a defect of this program."""
+    return f"internal error (please report): {type(error).__name__}: {error}"
+
+
 class Interrupted(BaseException):
     """Ctrl-C or SIGTERM."""
 

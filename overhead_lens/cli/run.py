@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError, internal_error
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.arguments import Force, Rules, check_new_file, directory_option
 from overhead_lens.terminal.command import ANALYSIS, OUTPUT, argument, option, refuse_on_windows
@@ -53,18 +54,22 @@ def run(
     program = Program(_checked_command(command or []), _checked(step))
     classifier = default_classifier(rules)
     path, exit_code = record_run(program, _of_rank(output, program.label), CAPTURES)
-    budget = run_budget_of(path, classifier)
-    if output is None and not quiet:
-        with _alone(path.parent if _rank() else None):
-            print_result(budget, sys.stderr)
-            sys.stderr.flush()
-    if output is not None:
-        with (path / REPORT).open("w", encoding="utf-8") as file:
-            print_result(budget, file)
-    if json_file is not None:
-        _try(lambda: write_text(json_file, f"{to_json(budget)}\n", force=force))
-    if html is not None:
-        _try(lambda: write_text(html, to_html(budget, classifier), force=force))
+    with _noting_failures():
+        budget = run_budget_of(path, classifier)
+        with _noting_failures():
+            if output is not None:
+                with (path / REPORT).open("w", encoding="utf-8") as file:
+                    print_result(budget, file)
+            elif not quiet:
+                with _alone(path.parent if _rank() else None):
+                    print_result(budget, sys.stderr)
+                    sys.stderr.flush()
+        with _noting_failures():
+            if json_file is not None:
+                write_text(json_file, f"{to_json(budget)}\n", force=force)
+        with _noting_failures():
+            if html is not None:
+                write_text(html, to_html(budget, classifier), force=force)
     _end_as(exit_code)
 
 
@@ -112,12 +117,18 @@ def _file_of_rank(option: str, file: Path | None, *, force: bool) -> Path | None
     return file
 
 
-def _try(write: Callable[[], object]) -> None:
-    """Write a file when the program has ended; a failure is a line on stderr, since the exit code is the program's."""
+@contextmanager
+def _noting_failures() -> Iterator[None]:
+    """Report what fails after the program has ended in a line on stderr: the exit code is the program's."""
     try:
-        write()
-    except (OverheadLensError, OSError) as error:
-        print(f"overhead-lens: {plain(str(error))}", file=sys.stderr)
+        yield
+    except SystemExit:
+        # Rich ends so where nobody reads stderr.
+        return
+    except Exception as error:
+        said = str(error) if isinstance(error, (OverheadLensError, OSError)) else internal_error(error)
+        with suppress(OSError):
+            print(f"overhead-lens: {plain(said)}", file=sys.stderr)
 
 
 def _rank() -> str | None:
@@ -129,17 +140,25 @@ def _rank() -> str | None:
 
 
 def _of_rank(output: Path | None, label: str) -> Path | None:
-    """The directory to record into; of a rank under torchrun, its own in the job's, which is named after the agent's process."""
+    """The directory to record into; under torchrun the rank's own, in a directory of the job named after the agent's process."""
     rank = _rank()
     if rank is None:
         return output
-    return (output or Path("traces", f"run-{label}-{os.getppid()}")) / f"{rank}"
+    if output is not None:
+        return output / rank
+    job = f"run-{label}-{os.getppid()}"
+    places = (Path("traces", f"{job}-{number}" if number > 1 else job, rank) for number in count(1))
+    return next(place for place in places if not place.exists())
 
 
 def _end_as(exit_code: int) -> None:
     """End as the program did, by the same signal if it was one."""
     sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stderr.flush()
+    except OSError:
+        # At its end the interpreter would try again, fail and exit with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     if exit_code < 0:
         if -exit_code not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(-exit_code, signal.SIG_DFL)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.run import error_line, lens
+from tests.cli.test_streams import LENS, shell
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="run is for Linux and macOS")
 
@@ -52,3 +55,43 @@ def test_an_output_that_is_not_empty(tmp_path: Path) -> None:
         2,
     )
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.measures
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+@pytest.mark.parametrize("reader", ["2> /dev/full", "2> >(true)"])
+def test_the_exit_code_is_the_programs_whatever_becomes_of_the_report(tmp_path: Path, reader: str) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit(7)")
+    done = shell(f"{LENS} run --json-file run.json train.py {reader}", tmp_path)
+    assert done.returncode == 7
+    assert json.loads((tmp_path / "run.json").read_text())["exit_code"] == 7
+
+
+@pytest.mark.measures
+def test_an_analysis_that_fails_is_a_line_and_the_exit_code_is_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("a")
+
+    (tmp_path / "train.py").write_text("raise SystemExit(7)")
+    monkeypatch.setattr("overhead_lens.studies.run.analysis.run_budget_of", fail)
+    done = lens("run", "train.py", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == ("internal error (please report): KeyError: 'a'", 7)
+    monkeypatch.undo()
+    monkeypatch.setattr("overhead_lens.terminal.output.print_result", fail)
+    done = lens("run", "--output", "kept", "--json-file", "run.json", "train.py", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == ("internal error (please report): KeyError: 'a'", 7)
+    assert json.loads((tmp_path / "run.json").read_text())["exit_code"] == 7
+
+
+@pytest.mark.measures
+def test_a_rank_that_is_started_again_records_beside_its_first_run(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("open('started', 'a').write('x')")
+    codes = [
+        lens("run", "-q", "train.py", cwd=tmp_path, env={"RANK": rank}).returncode for rank in ("0", "0", "1", "0")
+    ]
+    assert (codes, (tmp_path / "started").read_text()) == ([0, 0, 0, 0], "xxxx")
+    job = f"run-train-{os.getppid()}"
+    found = sorted(str(path.parent.relative_to(tmp_path / "traces")) for path in tmp_path.rglob("meta.json"))
+    assert found == [f"{job}-2/rank-0", f"{job}-3/rank-0", f"{job}/rank-0", f"{job}/rank-1"]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.errors import OverheadLensError, UsageError
+from overhead_lens.errors import OverheadLensError, UsageError, internal_error
 from overhead_lens.readers.recording import Reading, read_recording
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Rule, load_rules
@@ -84,7 +84,7 @@ def analyze_file(
     except MemoryError:
         return TraceFailure(path, f"{path} does not fit into memory")
     except Exception as error:
-        return TraceFailure(path, f"{path}: internal error (please report): {type(error).__name__}: {error}")
+        return TraceFailure(path, f"{path}: {internal_error(error)}")
 
 
 def _options(paths: Sequence[Path], *, critical_path: bool) -> dict[str, bool]:
