@@ -9,7 +9,19 @@ from pathlib import Path
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.report.cells import names, numbers, row, share, sum_row, text
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Picture, Row, Section, Table, sections
+from overhead_lens.report.outline import (
+    Bars,
+    Column,
+    Drawing,
+    Notes,
+    Outline,
+    Picture,
+    Row,
+    Section,
+    Table,
+    left_out,
+    sections,
+)
 from overhead_lens.report.outlines.host import (
     divided,
     frames_table,
@@ -139,24 +151,26 @@ def _stacks(process: ProcessBudget, thread: ThreadBudget, classifier: Classifier
 def process_delta_outline(delta: ProcessDelta) -> Outline:
     """Two watches: the main thread, and the others whose time divides otherwise."""
     others = [thread for thread in delta.threads[1:] if any(row.verdict != "same" for row in thread.host)]
-    shown = [*delta.threads[:1], *others][:_MOST_THREADS]
+    changed = [*delta.threads[:1], *others]
+    more = left_out(len(changed) - _MOST_THREADS, "other threads that divide otherwise")
+    alike = len(delta.threads) - len(changed)
     sides = (f"process {side.pid}, watched for {format_ns(side.duration_ns)}" for side in (delta.base, delta.new))
     return Outline(
         " → ".join(sides),
         delta.sentence,
         sections(
-            *(_changes(delta, thread) for thread in shown),
-            Section("Other threads", [Notes(_unchanged(delta, len(shown)), tone="dim")]),
+            *(_changes(delta, thread) for thread in changed[:_MOST_THREADS]),
+            Section("Other threads", [Notes([*more, *_unchanged(delta, alike)], tone="dim")]),
         ),
         warnings=delta.warnings,
         origin=lambda: [*_origin(delta.base, "before"), *_origin(delta.new, "after")],
     )
 
 
-def _unchanged(delta: ProcessDelta, shown: int) -> list[str]:
-    """The number of unchanged threads not ``shown``, and the threads without a counterpart."""
+def _unchanged(delta: ProcessDelta, alike: int) -> list[str]:
+    """The number of unchanged threads, and the threads without a counterpart."""
     lines = []
-    if alike := len(delta.threads) - shown:
+    if alike:
         lines.append(f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before")
     for label, found in (("gone", delta.gone), ("new", delta.came)):
         if found:

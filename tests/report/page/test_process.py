@@ -6,6 +6,7 @@ from pathlib import Path
 
 from overhead_lens.report.outline import Bars
 from overhead_lens.report.outlines.process import process_delta_outline, process_outline
+from overhead_lens.studies.attach.analysis import ProcessBudget
 from overhead_lens.studies.attach.delta import ProcessDelta, compare_processes
 from tests.report.page.seen import headings, icicles, rows, section, words
 from tests.studies.test_attach import drawn, thread
@@ -61,3 +62,17 @@ def test_two_watches(tmp_path: Path) -> None:
     assert shares == [{"python": 0.5, "wait": 0.5}, {"python": 0.8, "wait": 0.2}]
     assert rows(page, "MainThread")[0][1][:4] == ["python", "50.0%", "80.0%", "+30.0 points"]
     assert words(page, "Other threads") == ["1 other thread divides as before", "gone: gone"]
+
+
+def test_changed_threads_beyond_the_most_do_not_divide_as_before(tmp_path: Path) -> None:
+    def watch(name: str, running: int) -> ProcessBudget:
+        others = [thread(11 + at, f"t{at}", running, 1000 - running) for at in range(40)]
+        lines = [*thread(10, "MainThread", 500, 500), *(line for each in others for line in each)]
+        return drawn(tmp_path / name, *lines, *thread(99, "even", 500, 500))
+
+    page = process_delta_outline(compare_processes(watch("a", 500), watch("b", 900), 0.01))
+    count = len(headings(page)) - 1
+    assert words(page, "Other threads") == [
+        f"{41 - count} other threads that divide otherwise are left out; --json has them.",
+        "1 other thread divides as before",
+    ]
