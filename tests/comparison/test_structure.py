@@ -12,7 +12,10 @@ from rich.console import Console
 from overhead_lens.documents.structure import structure_document
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.report.cells import names, row
 from overhead_lens.report.forms import print_text
+from overhead_lens.report.outline import Table
+from overhead_lens.report.outlines.structure import _rest
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure
 from overhead_lens.traces.structure.model import SelfTime, StructureChange, StructureDelta, Swap
@@ -167,3 +170,11 @@ def test_two_recorded_ranks() -> None:
     sizes = [abs(each.delta_ns) for each in delta.changes]
     assert sizes == sorted(sizes, reverse=True)
     assert validated(structure_document(delta).to_json())["schema"] == "overhead-lens/structure/1"
+
+
+def test_the_row_for_the_other_names_stays_in_a_brief_table() -> None:
+    rows = [row(f"n{at}", "", "", "", "") for at in range(25)]
+    rows += [_rest("(475 others)", 0, 475), _rest("sum", 0, 500, "bold")]
+    shown = Table([names("")] * 5, rows, brief=12).shown(whole=False).rows
+    assert [each.cells[0].text for each in shown[11:13]] == ["n11", "13 more"]
+    assert [each.tone for each in shown[-2:]] == ["dim", "bold"]

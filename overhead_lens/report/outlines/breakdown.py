@@ -19,6 +19,7 @@ from overhead_lens.report.outline import (
     Section,
     Table,
     folded,
+    left_out,
     sections,
 )
 from overhead_lens.report.outlines.device import device_section
@@ -143,7 +144,8 @@ def _guards(breakdown: Breakdown) -> list[Section]:
         rows.append(row(*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), told, "", tone="dim", is_sum=True))
     columns = [*numbers("in the call", "warm"), Column("cold", gives_way=1), names("guard")]
     table = Table([*columns, names("needed by", gives_way=2)], rows, brief=_BRIEF_GUARDS)
-    notes: list[Block] = [Notes(list(guard_lines(breakdown.guard_groups)))]
+    cheaper = left_out(len(guards) - _MOST_GUARDS, "cheaper guards")
+    notes: list[Block] = [Notes([*cheaper, *guard_lines(breakdown.guard_groups)])]
     notes.append(Notes([f"{note.kind} at {note.place}: {note.reason}" for note in breakdown.compile_notes], "warning"))
     if not any(guard.cause for guard in guards):
         notes.append(Notes(["this torch does not tell which line of the source needed a guard"], "dim"))
@@ -192,11 +194,23 @@ def _operators(root: Operator | None) -> Section | None:
         return None
     columns = [names("operator"), Column("total"), Column("share", gives_way=1), Column("self", gives_way=2)]
     columns += [names("self time by category", gives_way=3), names("called from", gives_way=4)]
-    table = Table(columns, list(_operator_rows(root, root, 0))[:_MOST_OPERATORS], more="with less time")
+    table = Table(columns, list(_operator_rows(root, root, 0, _least_ns(root))), more="with less time")
     return Section("Operators, by samples", [table], is_open=False)
 
 
-def _operator_rows(node: Operator, root: Operator, depth: int) -> Iterator[Row]:
+def _least_ns(root: Operator) -> float:
+    """The least time of an operator in the table: a share of the whole, and that of the last of the costliest."""
+    totals: list[float] = []
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        totals.append(node.total_ns)
+        todo += node.children
+    last = sorted(totals, reverse=True)[:_MOST_OPERATORS][-1]
+    return max(last, _LEAST_OPERATOR * max(1, root.total_ns))
+
+
+def _operator_rows(node: Operator, root: Operator, depth: int, least_ns: float) -> Iterator[Row]:
     whole_ns = max(1, root.total_ns)
     own = sorted(((ns, name) for name, ns in node.categories.items() if ns), reverse=True)[:_MOST_OWN]
     told = ", ".join(f"{name} {format_ns(ns)}" for ns, name in own)
@@ -204,8 +218,8 @@ def _operator_rows(node: Operator, root: Operator, depth: int) -> Iterator[Row]:
     cells += [text(told, own[0][1] if own else ""), text(node.called_from, tone="dim")]
     yield Row(cells, depth, is_minor=node.total_ns < _MINOR_OPERATOR * whole_ns)
     for child in node.children:
-        if child.total_ns >= _LEAST_OPERATOR * whole_ns:
-            yield from _operator_rows(child, root, depth + 1)
+        if child.total_ns >= least_ns:
+            yield from _operator_rows(child, root, depth + 1, least_ns)
 
 
 def _checks(breakdown: Breakdown) -> Section:

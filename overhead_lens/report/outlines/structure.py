@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import length, names, numbers, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import Block, Cell, Column, Notes, Outline, Reach, Row, Section, Table, sections
+from overhead_lens.report.outline import Block, Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone, sections
 from overhead_lens.report.text.blocks import capitalized, cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureChange, StructureDelta
@@ -62,7 +62,7 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
     if len(shown) < len(divided.names):
         others = (base_ns - sum(each.base_ns for each in shown), new_ns - sum(each.new_ns for each in shown))
         rows.append(_rest(f"({len(divided.names) - len(shown):,} others)", *others))
-    rows.append(_rest("sum", base_ns, new_ns, is_sum=True))
+    rows.append(_rest("sum", base_ns, new_ns, "bold"))
     columns = [Column("difference"), names("", gives_way=2), *numbers("base", "new", gives_way=1)]
     where = "busiest thread" if divided.where == "host" else f"device {divided.where}"
     heading = f"{where}: self time{_unit(delta)}, which sums to {format_signed_ns(new_ns - base_ns)}"
@@ -77,9 +77,9 @@ def _self_time(each: SelfTime, whole: int, least: int) -> Row:
     return row(*cells, time(each.base_ns), time(each.new_ns), each.name)
 
 
-def _rest(name: str, base_ns: int, new_ns: int, *, is_sum: bool = False) -> Row:
+def _rest(name: str, base_ns: int, new_ns: int, tone: Tone = "dim") -> Row:
     cells = [signed(new_ns - base_ns), Cell(), time(base_ns), time(new_ns), text(name)]
-    return Row(cells, tone="bold" if is_sum else "dim", is_sum=is_sum)
+    return Row(cells, tone=tone, is_sum=True)
 
 
 def _counts(delta: StructureDelta) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from overhead_lens.report.page.model import Axis, Symbol
-from overhead_lens.units import format_ns
+from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns
 
 # Paul Tol's bright scheme, told apart with any color vision, on white and on black.
 INKS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999999")
@@ -23,6 +24,19 @@ def linear_axis(low: float, high: float, told: Callable[[float], str], title: st
     step = next(step * decade for step in (1, 2, 5, 10) if step * decade >= rough)
     ticks = [at * step for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
     return Axis(low, high, [(tick, told(tick)) for tick in ticks], title)
+
+
+def close_time_axis(low: float, high: float, title: str = "") -> Axis:
+    """A linear axis of ns whose ticks have as many decimals as it takes to tell them apart."""
+    axis = linear_axis(low, high, round_time, title)
+    largest = max(abs(low), abs(high))
+    units = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs"), (1, "ns"))
+    unit_ns, unit = next(each for each in units if largest >= 0.9995 * each[0] or each[0] == 1)
+    if len({text for _, text in axis.ticks}) == len(axis.ticks):
+        return axis
+    step = (axis.ticks[1][0] - axis.ticks[0][0]) / unit_ns
+    decimals = max(0, math.ceil(-math.log10(step) - 1e-9))
+    return replace(axis, ticks=[(tick, f"{tick / unit_ns:.{decimals}f} {unit}") for tick, _ in axis.ticks])
 
 
 def time_axis(values_ns: Iterable[float], title: str = "") -> Axis:

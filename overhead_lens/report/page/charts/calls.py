@@ -14,7 +14,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.report.outline import Notes, Picture
-from overhead_lens.report.page.charts.axes import linear_axis, numbered_axis, round_time
+from overhead_lens.report.page.charts.axes import close_time_axis, numbered_axis
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Plot, Series, Symbol
@@ -83,7 +83,7 @@ def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture
     half = _SPREAD / 2
     series += [Series("", "#e45756", [at - half, at + half], [ns, ns], "line") for at, ns in enumerate(medians)]
     low, high = float(table["ns"].min()), float(table["ns"].max())
-    y = linear_axis(low - 0.06 * (high - low), high + 0.06 * (high - low), round_time, "per call")
+    y = close_time_axis(low - 0.06 * (high - low), high + 0.06 * (high - low), "per call")
     told = f"Timed blocks of {len(medians)} processes; their medians (lines) are {', '.join(map(format_ns, medians))}."
     yield Plot(series, numbered_axis([str(at + 1) for at in range(len(medians))], 20, "process"), y, told, 240)
     reason = "the reference loop beside them shows a disturbed machine"
