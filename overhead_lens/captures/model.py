@@ -17,6 +17,8 @@ from overhead_lens import __version__
 from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
 
+HOT_CACHES = "hot caches"
+
 
 class Recorded(Struct, frozen=True, kw_only=True):
     """Provenance of a recording.
@@ -70,3 +72,8 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
     instruments: dict[str, Any] = msgspec.field(default_factory=dict)
     warnings: list[str] = msgspec.field(default_factory=list)
     recorded_with: str | None = None
+
+    @property
+    def caches(self) -> str:
+        """The state of the caches before each call; hot unless the environment says otherwise."""
+        return str(self.environment.get("caches", HOT_CACHES))

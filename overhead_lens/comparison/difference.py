@@ -139,7 +139,13 @@ def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MA
 def _context(meta: CaptureMeta, names: Sequence[str]) -> dict[str, object]:
     subject = meta.subject
     machine = {key: meta.environment.get(key) for key in names}
-    return {subject.kind: subject.name, "device": subject.device, "params": dict(subject.params), **machine}
+    return {
+        subject.kind: subject.name,
+        "device": subject.device,
+        "params": dict(subject.params),
+        "caches": meta.caches,
+        **machine,
+    }
 
 
 def _sentence(

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from overhead_lens.captures.directory import CAPTURE, write_meta
-from overhead_lens.captures.model import CaptureMeta, recorded
+from overhead_lens.captures.model import HOT_CACHES, CaptureMeta, recorded
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instrument import Instrument, Recording, SideBySide, Turn, When, measure_at_once
 from overhead_lens.machine.environment import describe_machine, git_commit
@@ -119,7 +119,7 @@ def _caches(request: Request) -> dict[str, str]:
     if request.displaced_bytes is None:
         return {}
     size = request.displaced_bytes
-    return {"caches": f"caches displaced by {format_bytes(size)}" if size else "hot caches"}
+    return {"caches": f"caches displaced by {format_bytes(size)}" if size else HOT_CACHES}
 
 
 def subject_of(workload: Workload) -> Subject:

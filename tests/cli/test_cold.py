@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.recorders import Recorders
 from tests.cli.run import error_line, lens
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 from tests.recorder.effort import little_effort
 
 
@@ -46,3 +48,33 @@ def test_what_does_not_go_with_it(tmp_path: Path, options: list[str], message: s
     done = lens("profile", "add1", *options, cwd=tmp_path)
     assert (error_line(done), done.returncode) == (message, 2)
     assert list(tmp_path.iterdir()) == []
+
+
+def _draw_sides(folder: Path, **caches: str) -> None:
+    """Captures of each name with those caches; without any of a version that did not say."""
+    for name, state in caches.items():
+        draw_capture(folder / name, environment={"torch": "2.0", **({"caches": state} if state else {})})
+
+
+@pytest.mark.parametrize("words", [["check", "cold"], ["baseline", "update", "cold"], ["advise", "cold"]], ids=" ".join)
+def test_a_cold_capture_is_not_measured_again_in_a_hot_loop(here: Path, recorders: Recorders, words: list[str]) -> None:
+    _draw_sides(here, cold="caches displaced by 64.0 MB")
+    done = lens(*words, cwd=here)
+    message = (
+        "cold was measured with caches displaced by 64.0 MB: measure again with `profile --cold`, and compare by `diff`"
+    )
+    assert (error_line(done), done.returncode, recorders.asked) == (message, 2, None)
+
+
+def test_cold_captures_are_compared_with_cold_ones_only(tmp_path: Path) -> None:
+    _draw_sides(
+        tmp_path, old="", hot="hot caches", cold="caches displaced by 64.0 MB", too="caches displaced by 64.0 MB"
+    )
+    done = lens("diff", "hot", "cold", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == (
+        "the captures differ in caches: 'hot caches' against 'caches displaced by 64.0 MB': "
+        "use --allow-mismatch to compare them anyway",
+        2,
+    )
+    for sides in (["old", "hot"], ["cold", "too"], ["hot", "cold", "--allow-mismatch"]):
+        assert lens("diff", *sides, cwd=tmp_path).returncode == 0

@@ -81,6 +81,14 @@ def test_another_machine_is_another_segment(tmp_path: Path) -> None:
     assert "torch 2.14.0: 7 captures" in text
 
 
+def test_cold_calls_are_another_segment(tmp_path: Path) -> None:
+    for number, caches in enumerate([{}, {"caches": "hot caches"}, {"caches": "caches displaced by 64.0 MB"}]):
+        draw(tmp_path, number, machine=caches)
+    (series,) = read(tmp_path)["series"]
+    found = [(segment["environment"]["caches"], len(segment["captures"])) for segment in series["segments"]]
+    assert found == [("hot caches", 2), ("caches displaced by 64.0 MB", 1)]
+
+
 @pytest.mark.parametrize(
     "other", [{"scenario": "b"}, {"variant": "b"}, {"compile": True}, {"device": "cuda"}, {"params": {"size": 11}}]
 )

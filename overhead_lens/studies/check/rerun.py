@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from overhead_lens.captures.directory import Capture
+from overhead_lens.captures.model import HOT_CACHES
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.instructions.evidence import Counted
 from overhead_lens.machine.request import Effort, Request
@@ -24,11 +25,15 @@ def request_of(
         inputs: The source of arguments in place of the capture's.
 
     Raises:
-        UsageError: The target does not exist or cannot be measured on this machine.
+        UsageError: The target does not exist or cannot be measured on this machine, or the capture says too little of its call.
     """
     if sys.platform == "win32":
         raise UsageError("profiles are measured on Linux and macOS only")
     meta = capture.meta
+    if meta.caches != HOT_CACHES:
+        raise UsageError(
+            f"{capture.path} was measured with {meta.caches}: measure again with `profile --cold`, and compare by `diff`"
+        )
     named = target or meta.target or f"{meta.subject.name}:{meta.subject.variant}"
     params = {name: str(value) for name, value in meta.subject.params.items()}
     counted = capture.note("instructions", Counted)

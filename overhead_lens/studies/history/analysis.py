@@ -1,7 +1,7 @@
 """Groups captures over time and looks for the change points of every category.
 
-Captures of the same scenario, variant, compile options, device and parameters are a series. Those of one machine and one torch
-are a segment of it. Segments are not compared with each other.
+Captures of the same scenario, variant, compile options, device and parameters are a series. Those of one machine, one torch
+and one state of the caches are a segment of it. Segments are not compared with each other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WALL = "wall"
 SERIES = (WALL, *HOST_CATEGORIES)
 
 # A change of one of these begins a new segment.
-ENVIRONMENT = ("host", "cpu", "threads", "torch", "python")
+ENVIRONMENT = ("host", "cpu", "threads", "torch", "python", "caches")
 
 _COMMIT_LENGTH = 10
 # Standard errors in the width of a 95 % interval.
@@ -49,7 +49,7 @@ class Point:
 
     Attributes:
         about: Subject and compile options, as JSON text.
-        environment: Machine, torch and Python, as JSON text.
+        environment: Machine, torch, Python and caches, as JSON text.
         commit: The commit of the scenario's folder; None outside git.
         ns, ci95_ns: ns per call of each of ``SERIES``, and the intervals.
         reference_ns: Median time of the reference loop.
@@ -199,7 +199,7 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
     point = Point(
         "",
         canonical({"subject": asdict(meta.subject), "compile_options": meta.compile_options}),
-        canonical({name: environment.get(name) for name in ENVIRONMENT}),
+        canonical({**{name: environment.get(name) for name in ENVIRONMENT}, "caches": meta.caches}),
         _time(meta.started),
         commit if isinstance(commit, str) and commit else None,
         {WALL: wall.ns, **{category.category: category.ns for category in host}},
