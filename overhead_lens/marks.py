@@ -5,8 +5,10 @@ Outside ``run`` both do nothing.
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from types import CodeType, TracebackType
 from typing import Any, Protocol, TypeVar
@@ -65,7 +67,7 @@ class Region(Protocol):
     ) -> None: ...
 
     def __call__(self, function: _F, /) -> _F:
-        """Make every call of a function a region; without ``run``, the function itself."""
+        """Make every call of a function a region; without ``run``, or of an asynchronous generator, the function itself."""
 
 
 class _Unwatched:
@@ -108,7 +110,14 @@ class _Watched:
     def __call__(self, function: _F) -> _F:
         watcher, name = self._watcher, self._name
 
-        @wraps(function)
+        @contextmanager
+        def within() -> Iterator[None]:
+            watcher.enter(name, function.__code__, 0)
+            try:
+                yield
+            finally:
+                watcher.leave(name)
+
         def inside(*args: Any, **kwargs: Any) -> Any:
             watcher.enter(name, function.__code__, 0)
             try:
@@ -116,4 +125,15 @@ class _Watched:
             finally:
                 watcher.leave(name)
 
-        return inside  # type: ignore[return-value]
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            with within():
+                return await function(*args, **kwargs)
+
+        def generated(*args: Any, **kwargs: Any) -> Any:
+            with within():
+                return (yield from function(*args, **kwargs))
+
+        if inspect.isasyncgenfunction(function):
+            return function
+        wrapper = awaited if inspect.iscoroutinefunction(function) else inside
+        return wraps(function)(generated if inspect.isgeneratorfunction(function) else wrapper)  # type: ignore[return-value]

@@ -92,6 +92,10 @@ def hooks(watcher: StepWatcher) -> dict[str, Action]:
     modules = _OutermostModules(watcher)
     return {
         "torch.optim.optimizer": Action(lambda module: _hook_optimizers(module, watcher)),
+        # A schedule reaches it from ``torch.profiler.profile.step``.
+        "torch.autograd.profiler": Action(
+            lambda module: _make_way_before("_prepare_trace", getattr(module, "profile", None), watcher)
+        ),
         "torch.profiler.profiler": Action(lambda module: _hook_profiler(module, watcher)),
         "torch.utils.data.dataloader": Action(lambda module: _hook_loader(module, watcher)),
         "torch.nn.modules.module": Action(modules.watch),
@@ -193,19 +197,25 @@ def _hook_profiler(module: Any, watcher: StepWatcher) -> None:
     step = profile.step
 
     def stepped(self: Any) -> None:
+        watcher.silence(self)
         step(self)
         watcher.marked("profiler", None)
 
     profile.step = stepped
-    start = getattr(profile, "start", None)
-    if start is None:
+    _make_way_before("start", profile, watcher)
+
+
+def _make_way_before(name: str, profile: Any, watcher: StepWatcher) -> None:
+    """Tell the watcher before a method of a profiler."""
+    own = getattr(profile, name, None)
+    if own is None:
         return
 
-    def started(self: Any) -> None:
+    def told(self: Any) -> Any:
         watcher.make_way(self)
-        start(self)
+        return own(self)
 
-    profile.start = started
+    setattr(profile, name, told)
 
 
 def _hook_loader(module: Any, watcher: StepWatcher) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,14 +24,15 @@ _LONGEST_STEP_NS = 3_000_000_000
 # When recording ends whatever the steps do.
 _LEAST_S, _PATIENCE = 0.5, 2
 _AGAIN_S = 0.01
+_OWN_PROFILER = "the program uses torch.profiler itself"
 
 
 class StepTrace:
     """torch.profiler over some whole steps.
 
     Attributes:
-        steps: How many are recorded.
-        reason: Why none are; empty otherwise.
+        steps: How many are recorded as a whole.
+        reason: Why no more are; empty otherwise.
         sees_device: Whether a device is recorded, too.
     """
 
@@ -39,6 +41,9 @@ class StepTrace:
         self._profile: Any = None
         self._window: Any = None
         self._limit = threading.Timer(0, self._stop)
+        self._silenced: list[Any] = []
+        self._others: Any = None
+        self._number = 0
         self.steps = 0
         self.reason = ""
         self.sees_device = False
@@ -50,11 +55,11 @@ class StepTrace:
 
     def begin(self, step_ns: float) -> bool:
         """Start recording, unless torch is not there, the program profiles itself, or its steps are too long."""
-        torch = sys.modules.get("torch")
+        torch, self.reason = sys.modules.get("torch"), ""
         if torch is None:
             self.reason = "the program does not import torch"
-        elif torch._C._autograd._profiler_enabled():
-            self.reason = "the program uses torch.profiler itself"
+        elif torch._C._autograd._profiler_enabled() or self._is_other_prepared():
+            self.reason = _OWN_PROFILER
         elif step_ns > _LONGEST_STEP_NS:
             self.reason = "a step takes too long to be recorded"
         if self.reason:
@@ -63,11 +68,15 @@ class StepTrace:
         self.steps = int(min(_MOST_STEPS, max(_LEAST_STEPS, _TRACED_NS / max(step_ns, 1.0))))
         activities = [torch.profiler.ProfilerActivity.CPU, *_device_activities(torch)]
         self.sees_device = len(activities) > 1
-        self._profile = torch.profiler.profile(activities=activities)
+        profile = torch.profiler.profile(activities=activities)
         with self._quiet():
-            self._profile.__enter__()
+            profile.__enter__()
+        # Not before: it starts as the program's own profilers do, for which it would make way.
+        self._profile = profile
         # The steps may end before they have been recorded, and the program go on for long.
-        self._limit = threading.Timer(_LEAST_S + _PATIENCE * self.steps * step_ns / 1e9, _in_main_thread, [self._stop])
+        self._limit = threading.Timer(
+            _LEAST_S + _PATIENCE * self.steps * step_ns / 1e9, _in_main_thread, [self._paused]
+        )
         self._limit.daemon = True
         self._limit.start()
         return True
@@ -75,6 +84,7 @@ class StepTrace:
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
         """Record a step's window."""
+        self._number = number
         if self._profile is not None:
             self._window = sys.modules["torch"].profiler.record_function(f"ProfilerStep#{number}")
             self._window.__enter__()
@@ -95,6 +105,8 @@ class StepTrace:
         if profile is None:
             return None
         self._limit.cancel()
+        while self._silenced:
+            self._silenced.pop().record_steps = True
         # One that is left after its profiler crashes the process (torch 2.13).
         self.close_window()
         with self._quiet():
@@ -112,10 +124,38 @@ class StepTrace:
         if window is not None:
             window.__exit__(None, None, None)
 
-    def make_way(self, profile: object) -> None:
-        """End before the program starts a profiler of its own: there can be only one."""
-        if profile is not self._profile:
+    def _paused(self) -> None:
+        self._cut("the steps paused while they were recorded")
+
+    def _cut(self, reason: str) -> None:
+        """End within a step."""
+        if self._profile is not None:
+            self.steps, self.reason = self._number, reason
             self.end()
+
+    def make_way(self, profile: object) -> None:
+        """End before the program starts or prepares a profiler of its own: there can be only one."""
+        self._others = weakref.ref(profile)
+        self._cut(_OWN_PROFILER)
+
+    def _is_other_prepared(self) -> bool:
+        """Whether a profiler of the program warms up: it records as soon as its schedule says so."""
+        other = self._others and self._others()
+        return getattr(other, "entered", False) and getattr(other, "kineto_results", other) is None
+
+    def silence(self, profile: Any) -> None:
+        """Keep the steps' windows of the program's own profiler, which does not record now, out of this recording."""
+        if self._profile is not None and getattr(profile, "record_steps", False):
+            profile.record_steps = False
+            self._silenced.append(profile)
+
+    def forget(self) -> None:
+        """In a forked child: let go of the recording, which would go on for ever."""
+        profile, self._profile = self._profile, None
+        if profile is not None:
+            with suppress(Exception):
+                self._close_window()
+                sys.modules["torch"].autograd._disable_profiler()
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:

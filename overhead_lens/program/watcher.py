@@ -433,15 +433,17 @@ class StepWatcher:
             return
         self._phase = Phase.TRACED
         try:
-            for number in range(trace.steps):
+            number = 0
+            while number < trace.steps:  # fewer if the recording ends within a step
                 with trace.step(number):
                     yield 0
+                number += 1
         finally:
             self._phase = Phase.ATTACHING
             trace.end()
             if trace.sees_device:
                 self._note(traced_regions=dict(self._traced_regions))
-        self._note(traced=trace.steps, untraced="")
+        self._note(traced=trace.steps, untraced="" if trace.steps else trace.reason)
 
     # ------------------------------------------------------------------ regions
 
@@ -453,7 +455,10 @@ class StepWatcher:
     def leave(self, name: str) -> None:
         """Leave the region; a region nested in itself counts once."""
         now_ns, inside = _clock(), self._inside[threading.get_ident()]
-        _, begin_ns = inside.pop()
+        at = next((at for at in reversed(range(len(inside))) if inside[at][0] == name), None)
+        if at is None:  # entered in another thread
+            return
+        _, begin_ns = inside.pop(at)
         if not any(outer == name for outer, _ in inside):
             self._regions[name, self._phase].add(now_ns - begin_ns)
             if self._phase is Phase.TRACED and len(self._traced_regions[name]) < _MOST_ENTRIES:
@@ -485,7 +490,12 @@ class StepWatcher:
 
     def make_way(self, profile: object) -> None:
         """The program is about to start a profiler of its own."""
-        self._trace.make_way(profile)
+        with suppress(Exception):
+            self._trace.make_way(profile)
+
+    def silence(self, profile: object) -> None:
+        """The program's own profiler is about to begin a step."""
+        self._trace.silence(profile)
 
     def _end_plan(self) -> None:
         """Let go of what a turn holds: a profiler that is on when the interpreter ends would crash it."""
@@ -510,6 +520,7 @@ class StepWatcher:
     def _in_child(self) -> None:
         """In a forked child: stop watching, and restore the cores that its parent had before placement."""
         self._die()
+        self._trace.forget()
         if self._area.read(Word.PLACED):
             with suppress(OSError):
                 os.sched_setaffinity(0, self._cores)

@@ -30,6 +30,9 @@ class Watcher:
     def marked(self, kind: str, key: object) -> None:
         self.marks.append((kind, key))
 
+    def silence(self, profile: object) -> None:
+        pass
+
 
 @pytest.fixture
 def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:

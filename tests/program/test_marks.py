@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import sys
+from collections.abc import AsyncIterator, Iterator
 from types import CodeType
 
 import pytest
@@ -53,6 +56,30 @@ def test_a_function_that_raises(watcher: Noting) -> None:
         decode(6, width=0)
     assert watcher.noted == 2 * [("enter", "decode", "decode", 0), ("leave", "decode")]
     assert (decode.__name__, decode.__doc__) == ("decode", "Decode.")
+
+
+def test_functions_stay_what_they_are(watcher: Noting) -> None:
+    @ol.region("handle")
+    async def handle() -> int:
+        ol.step()
+        return 3
+
+    @ol.region("tokens")
+    def tokens() -> Iterator[int]:
+        yield 1
+        ol.step()
+
+    async def stream() -> AsyncIterator[int]:
+        yield 1
+
+    assert inspect.iscoroutinefunction(handle)
+    assert inspect.isgeneratorfunction(tokens)
+    assert ol.region("stream")(stream) is stream
+    assert (asyncio.run(handle()), list(tokens())) == (3, [1])
+    assert watcher.noted == [
+        *(("enter", "handle", "handle", 0), ("step",), ("leave", "handle")),
+        *(("enter", "tokens", "tokens", 0), ("step",), ("leave", "tokens")),
+    ]
 
 
 def test_an_exception_passes_through_a_block(watcher: Noting) -> None:

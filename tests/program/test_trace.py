@@ -15,7 +15,7 @@ from overhead_lens.program.area import Area, Phase, Word
 from overhead_lens.program.trace import TRACE, StepTrace
 
 HEAD = f"""
-import time, torch
+import os, time, torch
 from overhead_lens import marks
 from overhead_lens.program import watcher
 watcher._SCOUTING_NS = watcher._LONG_SCOUTING_NS = 100_000_000
@@ -34,6 +34,56 @@ while not is_traced():
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
     torch.ones(8) + 1
 print('over', any(event.name == 'aten::add' for event in own.events()))
+"""
+SCHEDULED = """
+schedule = torch.profiler.schedule(wait=30, warmup=1, active=1)
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as own:
+    while not is_traced():
+        work()
+        own.step()
+    for _ in range(60):
+        work()
+        own.step()
+print('over True')
+"""
+AUTOGRAD = """
+while not is_traced():
+    work()
+with torch.autograd.profiler.profile() as own:
+    torch.ones(8) + 1
+print('over', any(event.name == 'aten::add' for event in own.function_events))
+"""
+ENDED = """
+schedule = torch.profiler.schedule(wait=0, warmup=0, active=1, repeat=1)
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as own:
+    for _ in range(200):
+        if is_traced():
+            break
+        work()
+        own.step()
+    for _ in range(60):
+        work()
+        own.step()
+print('over', own.record_steps)
+"""
+FORKS = """
+while not is_traced():
+    work()
+child = os.fork()
+if not child:
+    print(torch._C._autograd._profiler_enabled(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print('over')
+"""
+PAUSES = """
+while not is_traced():
+    work()
+work()
+time.sleep(4)
+work()
+work()
+print(is_traced())
 """
 # A device that torch says it has, and that torch.profiler was not built for, as here.
 FOREIGN = f"torch.cuda.is_available = torch.cuda.is_initialized = lambda: True\n{ENDS}"
@@ -66,6 +116,34 @@ def test_the_program_ends_while_it_is_recorded(tmp_path: Path, body: str, said: 
     assert len(done.stderr.splitlines()) in lines, done.stderr
     events = json.loads((tmp_path / TRACE).read_text(encoding="utf-8"))["traceEvents"]
     assert "ProfilerStep#0" in {event["name"] for event in events}
+
+
+@pytest.mark.parametrize("body", [SCHEDULED, AUTOGRAD])
+def test_it_makes_way_for_a_profiler_of_the_program(tmp_path: Path, body: str) -> None:
+    done = run(tmp_path, body)
+    assert (done.returncode, done.stdout) == (0, "over True\n"), done.stderr
+
+
+def windows(folder: Path) -> list[str]:
+    events = json.loads((folder / TRACE).read_text(encoding="utf-8"))["traceEvents"]
+    return [event["name"] for event in events if event["name"].startswith("ProfilerStep#")]
+
+
+def test_windows_of_the_programs_profiler_are_not_recorded(tmp_path: Path) -> None:
+    done = run(tmp_path, ENDED)
+    assert (done.returncode, done.stdout) == (0, "over True\n"), done.stderr
+    assert windows(tmp_path) == [f"ProfilerStep#{number}" for number in range(len(windows(tmp_path)))]
+
+
+def test_a_forked_child_does_not_record(tmp_path: Path) -> None:
+    done = run(tmp_path, FORKS)
+    assert (done.returncode, done.stdout) == (0, "False\nover\n"), done.stderr
+
+
+def test_steps_before_a_pause_are_kept(tmp_path: Path) -> None:
+    done = run(tmp_path, PAUSES)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+    assert "ProfilerStep#0" in windows(tmp_path)
 
 
 def test_a_device_that_fails_leaves_no_profiler_on(tmp_path: Path) -> None:

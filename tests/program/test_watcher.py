@@ -52,6 +52,9 @@ class DrawnTrace:
     def end(self) -> None:
         assert self.traced == [0, 1, 2]
 
+    def forget(self) -> None:
+        pass
+
     def would_see_device(self) -> bool:
         return self.sees_device
 
@@ -819,6 +822,15 @@ def test_each_thread_has_its_own_regions(start: Callable[..., Program]) -> None:
     program.now_ns += 2
     program.watcher.leave("decode")
     assert regions(program) == {("decode", Phase.WARM_UP): (2, 12, 7**2 + 5**2)}
+
+
+def test_a_region_that_is_left_in_another_thread(start: Callable[..., Program]) -> None:
+    program = start()
+    program.watcher.enter("decode", CODE, 0)
+    OtherThread("other").do(program.watcher.leave, "decode")
+    program.now_ns += 2
+    program.watcher.leave("decode")
+    assert regions(program) == {("decode", Phase.WARM_UP): (1, 2, 4)}
 
 
 def test_blocks_of_a_region_are_in_the_order_of_time(start: Callable[..., Program]) -> None:
