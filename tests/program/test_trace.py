@@ -38,10 +38,7 @@ print('over', any(event.name == 'aten::add' for event in own.events()))
 SCHEDULED = """
 schedule = torch.profiler.schedule(wait=30, warmup=1, active=1)
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as own:
-    while not is_traced():
-        work()
-        own.step()
-    for _ in range(60):
+    for _ in range(150):
         work()
         own.step()
 print('over True')
@@ -77,12 +74,16 @@ os.waitpid(child, 0)
 print('over')
 """
 PAUSES = """
-while not is_traced():
+seen = 0
+while seen < 5:
     work()
-work()
-time.sleep(4)
-work()
-work()
+    seen += is_traced()
+    if seen == 3:
+        time.sleep(4)
+        seen += 1
+    marks.step()
+    if seen == 4:
+        break
 print(is_traced())
 """
 # A device that torch says it has, and that torch.profiler was not built for, as here.
