@@ -114,10 +114,10 @@ def run_device(
 
 
 def _whole_steps(events: pd.DataFrame, traced_ns: Sequence[int]) -> Windows:
-    """Windows of the steps, without a last one that is shorter than its step or has none: recording ended within it."""
-    windows = [window for _, window in step_windows(events)][: len(traced_ns)]
+    """Windows of the steps, without the last if it is shorter than its step: the program's own profiler ended the recording."""
+    windows = [window for _, window in step_windows(events)]
     last = len(windows) - 1
-    is_cut = last >= 0 and windows[last].wall_ns < traced_ns[last]
+    is_cut = 0 <= last < len(traced_ns) and windows[last].wall_ns < traced_ns[last]
     return [window.bounds for window in windows[: last if is_cut else None]]
 
 
