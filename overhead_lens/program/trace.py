@@ -154,7 +154,7 @@ class StepTrace:
         profile, self._profile = self._profile, None
         if profile is not None:
             with suppress(Exception):
-                self._close_window()
+                self.close_window()
                 sys.modules["torch"].autograd._disable_profiler()
 
     @contextmanager

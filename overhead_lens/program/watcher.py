@@ -431,9 +431,8 @@ class StepWatcher:
         if not trace.begin(step_ns):
             self._note(untraced=trace.reason)
             return
-        self._phase = Phase.TRACED
+        self._phase, number = Phase.TRACED, 0
         try:
-            number = 0
             while number < trace.steps:  # fewer if the recording ends within a step
                 with trace.step(number):
                     yield 0
@@ -443,7 +442,10 @@ class StepWatcher:
             trace.end()
             if trace.sees_device:
                 self._note(traced_regions=dict(self._traced_regions))
-        self._note(traced=trace.steps, untraced="" if trace.steps else trace.reason)
+            if whole := min(number, trace.steps):
+                self._note(traced=whole, untraced="")
+            elif trace.reason:
+                self._note(untraced=trace.reason)
 
     # ------------------------------------------------------------------ regions
 

@@ -72,8 +72,10 @@ def test_cold_captures_are_compared_with_cold_ones_only(tmp_path: Path) -> None:
     )
     done = lens("diff", "hot", "cold", cwd=tmp_path)
     assert (error_line(done), done.returncode) == (
-        "the captures differ in caches: 'hot caches' against 'caches displaced by 64.0 MB': "
-        "use --allow-mismatch to compare them anyway",
+        (
+            "the captures differ in caches: 'hot caches' against 'caches displaced by 64.0 MB': "
+            "use --allow-mismatch to compare them anyway"
+        ),
         2,
     )
     for sides in (["old", "hot"], ["cold", "too"], ["hot", "cold", "--allow-mismatch"]):
