@@ -30,25 +30,32 @@ _SLOWING_FAULTS_SHARE = 0.1
 
 
 def cross_checks(
-    host: Sequence[HostCategory], backend_match_ns: float, traced: TraceBudget | None, ablation: pd.DataFrame | None
+    host: Sequence[HostCategory],
+    backend_match_ns: float,
+    traced: TraceBudget | None,
+    ablation: pd.DataFrame | None,
+    *,
+    is_one_graph: bool = True,
 ) -> tuple[CrossCheck, ...]:
     """Checks of every category that at least two instruments can read.
 
     Args:
         backend_match_ns: Sampled time of the backend match, ns per call.
+        is_one_graph: Whether the compiled call is one graph: eager operators between graphs are beyond ablation.
     """
     by_name = {category.category: category for category in host}
     if not any(category.evidence == "samples" for category in host):
         return ()
     walls = rung_walls(ablation)
     without_guards = _step(walls, "compiled", "guards_filtered")
-    without_allocation = _step(walls, "generated_code", "allocation_hoisted")
+    in_graphs = walls if is_one_graph else None
+    without_allocation = _step(in_graphs, "generated_code", "allocation_hoisted")
     guard, allocation, kernel = (by_name[name] for name in ("guard", "allocation", "kernel"))
     with_waiting = _sampled(kernel, -by_name["wait"].part_ns("parallel"))
     checks = (
         _check("guard", _sampled(guard, backend_match_ns), _traced("guard", traced), without_guards, "upper"),
         _check("allocation", _sampled(allocation), None, without_allocation, "upper"),
-        _check("kernel", with_waiting, None, kernels_alone(walls), _bound_of_kernels(allocation, kernel)),
+        _check("kernel", with_waiting, None, kernels_alone(in_graphs), _bound_of_kernels(allocation, kernel)),
     )
     return tuple(check for check in checks if check is not None)
 
@@ -63,7 +70,7 @@ def kernels_alone(walls: PairedSides | None) -> Reading | None:
     if walls is None or "kernel_binding" not in walls.values:
         return None
     estimate = walls.estimate("kernel_binding")
-    return Reading(estimate.value, estimate.interval())
+    return Reading(estimate.value, estimate.reported())
 
 
 def _check(

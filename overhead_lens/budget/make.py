@@ -106,7 +106,10 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         wall=call,
         host=host,
         closure=_closure(host, call.ns, traced),
-        cross_checks=cross_checks(host, backend_match_ns(guards), traced, evidence.ablation),
+        cross_checks=cross_checks(
+            *(host, backend_match_ns(guards), traced, evidence.ablation),
+            is_one_graph=not evidence.guards.graph_breaks,
+        ),
         guards=guards,
         warnings=(*warnings, *device_warnings, *instruction_warnings),
         environment=meta.environment,

@@ -72,6 +72,12 @@ def _modes() -> Iterator[str]:
     torch = sys.modules.get("torch")
     if torch is None:
         return
+    if torch.get_float32_matmul_precision() != "highest":
+        yield "float32 matrix products are not of the highest precision"
+    if torch.are_deterministic_algorithms_enabled():
+        yield "deterministic algorithms are demanded"
+    if torch.backends.cudnn.benchmark:
+        yield "cudnn.benchmark is on"
     if torch.is_inference_mode_enabled():
         yield "inference mode is on"
     if not torch.is_grad_enabled():

@@ -82,10 +82,15 @@ def median_over_processes(per_process: Sequence[Floats], *, statistic: str = "me
     random = np.random.default_rng(_SEED)
     resampled = _values(per_process, reduce, random)
     replicates = _ratios(resampled, random.integers(0, processes, (processes, REPLICATES)), value)
-    if processes == 1:
+    return _of_processes(value, replicates, own)
+
+
+def _of_processes(value: float, replicates: Floats, own: Sequence[float] | Floats) -> Estimate:
+    """The estimate from one value per process, ``own``; the interval of few processes is their range."""
+    if len(own) == 1:
         return Estimate(value, replicates, OVER_BLOCKS)
-    if processes < FEWEST_PROCESSES:
-        return Estimate(value, replicates, range_of(processes), (min(own), max(own)))
+    if len(own) < FEWEST_PROCESSES:
+        return Estimate(value, replicates, range_of(len(own)), (float(min(own)), float(max(own))))
     return Estimate(value, replicates)
 
 
@@ -108,16 +113,17 @@ class PairedSides:
         values, resampled = self.values[side], self.resampled[side]
         if less is None:
             value = float(np.median(values))
-            return Estimate(value, _ratios(resampled, self.chosen, value))
-        value = float(np.median(values - self.values[less]))
-        return Estimate(value, _differences(resampled - self.resampled[less], self.chosen, value))
+            return _of_processes(value, _ratios(resampled, self.chosen, value), values)
+        values, resampled = values - self.values[less], resampled - self.resampled[less]
+        value = float(np.median(values))
+        return _of_processes(value, _differences(resampled, self.chosen, value), values)
 
     def difference(self, side: str, less: str) -> tuple[float, Interval] | None:
         """The paired difference of two sides with its interval; None for a missing side."""
         if not {side, less} <= self.values.keys():
             return None
         estimate = self.estimate(side, less)
-        return estimate.value, estimate.interval()
+        return estimate.value, estimate.reported()
 
 
 def paired_sides(rows: pd.DataFrame) -> PairedSides:

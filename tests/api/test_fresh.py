@@ -121,3 +121,18 @@ def test_another_default_dtype_is_refused() -> None:
             check_state()
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_settings_that_choose_other_kernels_are_refused() -> None:
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with pytest.raises(NotFreshError, match="float32 matrix products are not of the highest precision here"):
+            check_state()
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    torch.use_deterministic_algorithms(True)
+    try:
+        with pytest.raises(NotFreshError, match="deterministic algorithms are demanded here"):
+            check_state()
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -133,3 +133,12 @@ def test_one_instrument_checks_nothing() -> None:
     assert cross_checks(host(guard=2_000), 0, None, None) == ()
     assert cross_checks(host("trace", guard=2_000), 0, traced(2_000), ablation(**RUNGS)) == ()
     assert [check.category for check in cross_checks(host(guard=2_000), 0, traced(2_000), None)] == ["guard"]
+
+
+def test_eager_operators_between_graphs_are_not_held_against_the_graphs_kernels() -> None:
+    sides = host(guard=2_600, allocation=650, kernel=20_000)
+    rungs = ablation(**RUNGS, kernel_binding=800)
+    checked = [
+        [each.category for each in cross_checks(sides, 1_000, None, rungs, is_one_graph=one)] for one in (True, False)
+    ]
+    assert checked == [["guard", "allocation", "kernel"], ["guard"]]

@@ -306,3 +306,17 @@ def test_a_capture_with_a_damaged_calibration_is_refused(tmp_path: Path, text: s
     (path / "calibration.json").write_text(text)
     with pytest.raises(UsageError, match="is damaged"):
         read_calibration(read_capture(path))
+
+
+def test_costs_are_measured_with_grad_mode_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = None
+    modes: list[tuple[bool, bool]] = []
+
+    def costs(_: object, compiled: bool) -> dict:
+        modes.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+        return {"rows": [], "reasons": {}}
+
+    monkeypatch.setattr(calibration, "costs_here", costs)
+    with torch.inference_mode():
+        calibration.measure_costs(session, ["plain"], compiled=False)
+    assert modes == [(True, False)]

@@ -88,3 +88,19 @@ def test_a_capture_without_peaks_is_still_one(tmp_path: Path) -> None:
     measured.measure(Turn(recording, 0, cast("Any", Refusing())))
     assert measured.write(tmp_path) is None
     assert recording.warnings == ["no roofline floor: measure peaks failed: RuntimeError: no memory"]
+
+
+def test_peaks_are_those_of_float32_whatever_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[torch.dtype] = []
+
+    def multiply(left: torch.Tensor, *_: torch.Tensor, out: torch.Tensor) -> None:
+        used.extend((left.dtype, out.dtype))
+
+    monkeypatch.setattr(torch, "mm", multiply)
+    monkeypatch.setattr(peaks, "_fastest_ns", lambda call, _: call() or 1)
+    torch.set_default_dtype(torch.float64)
+    try:
+        peaks._gemm_rate()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert used == [torch.float32] * 2

@@ -22,6 +22,7 @@ GOMP = "0x7 (libgomp.so.1)"
 MALLOC = "malloc (libc.so.6)"
 UNRESOLVED = "0x7f01 (libc.so.6)"
 REPLAYING = "cudagraphify.<locals>.run (torch/_inductor/compile_fx.py:1875)"
+FROZEN = "fw_compiler_freezing.<locals>.wrapper (torch/_inductor/compile_fx.py:2216)"
 GENERATED = "kernel (cmvoqdq57mc3kthe65v5rx45m2vqzirfanvvgbpf5kffjpr3aqza.main.cpp:40)"
 NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
 
@@ -145,6 +146,11 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((REPLAYING, "CUDAGraphNode.run (torch/_inductor/cudagraph_trees.py:7)"), "python/compiled_runtime"),
         ((REPLAYING, "Config.__getattr__ (torch/utils/_config_module.py:7)"), "python/framework"),
         ((REPLAYING, "cudaGraphLaunch (libcudart.so.13)"), "launch"),
+        ((FROZEN, "CompiledFxGraph.__call__ (torch/_inductor/output_code.py:7)"), "python/compiled_runtime"),
+        (
+            (FROZEN, "CompiledFxGraph.__call__ (torch/_inductor/output_code.py:7)", "mkl_blas_sgemm (libtorch_cpu.so)"),
+            "kernel",
+        ),
         (("cudagraphify (torch/_inductor/compile_fx.py:7)", "anything (torch/fx/graph.py:1)"), "compile"),
         ((USER, "0x7f02 (libcudnn_graph.so.9)", "nvrtcCompileProgram (libnvrtc.so.13)", MALLOC), "compile"),
         ((USER, f"DOUBLE_sqrt {NUMPY}"), "kernel"),

@@ -31,6 +31,8 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _FLOAT_BYTES = 4
+# A scenario may have set another default.
+_ON_CPU: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
 _LINE_FLOATS = 16
 _CALL_BYTES = 8 * _MIB
 _MEMORY_BYTES = (128 * _MIB, 512 * _MIB)
@@ -138,7 +140,7 @@ def _stream(cache: Cache | None, caches: list[Cache], threads: int) -> dict[str,
 
 def _read_rate(slab_bytes: int, threads: int) -> float:
     floats, passes = slab_bytes // _FLOAT_BYTES, max(1, _CALL_BYTES // slab_bytes)
-    source = torch.ones(threads, 1, floats).expand(threads, passes, floats)
+    source = torch.ones(threads, 1, floats, **_ON_CPU).expand(threads, passes, floats)
     size_bytes: int = source.numel() * _FLOAT_BYTES
     return size_bytes / _fastest_ns(lambda: source.sum(dim=(1, 2)), _STREAM_NS) * 1e9
 
@@ -147,15 +149,15 @@ def _copy_rate(slab_bytes: int, threads: int) -> float:
     side = max(1, round(math.sqrt(_CALL_BYTES / slab_bytes)))
     slide = 2 * side * _LINE_FLOATS
     floats = max(_LINE_FLOATS, (slab_bytes // _FLOAT_BYTES - slide) // 2)
-    source = torch.ones(threads, 1, 1, floats).expand(threads, side, side, floats)
+    source = torch.ones(threads, 1, 1, floats, **_ON_CPU).expand(threads, side, side, floats)
     slab = floats + slide
-    target = torch.zeros(threads * slab).as_strided(source.shape, (slab, _LINE_FLOATS, _LINE_FLOATS, 1))
+    target = torch.zeros(threads * slab, **_ON_CPU).as_strided(source.shape, (slab, _LINE_FLOATS, _LINE_FLOATS, 1))
     size_bytes: int = source.numel() * 2 * _FLOAT_BYTES
     return size_bytes / _fastest_ns(lambda: target.copy_(source), _STREAM_NS) * 1e9
 
 
 def _gemm_rate() -> float:
-    left = torch.ones(_GEMM_SIZE, _GEMM_SIZE)
+    left = torch.ones(_GEMM_SIZE, _GEMM_SIZE, **_ON_CPU)
     out = torch.empty_like(left)
     return 2 * _GEMM_SIZE**3 / _fastest_ns(lambda: torch.mm(left, left, out=out), _GEMM_NS) * 1e9
 
@@ -166,9 +168,9 @@ def _device() -> tuple[dict[str, float] | None, str | None]:
         return None, "torch sees no CUDA device"
     if not torch.cuda.is_initialized():
         return None, "the workload used no CUDA device"
-    source = torch.ones(_DEVICE_BYTES // 8, device="cuda")
+    source = torch.ones(_DEVICE_BYTES // 8, device="cuda", dtype=torch.float32)
     target = torch.empty_like(source)
-    left = torch.ones(_DEVICE_GEMM_SIZE, _DEVICE_GEMM_SIZE, device="cuda")
+    left = torch.ones(_DEVICE_GEMM_SIZE, _DEVICE_GEMM_SIZE, device="cuda", dtype=torch.float32)
     out = torch.empty_like(left)
     # The shortest kernel that torch can launch: it spins for no cycle.
     empty: Callable[[int], object] = torch.cuda._sleep  # noqa: SLF001
