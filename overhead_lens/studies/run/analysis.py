@@ -428,7 +428,8 @@ def counters_by_step(steps: pd.DataFrame) -> pd.DataFrame:
     counters = ["user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"]
     is_counted = steps["begin_ns"] - steps["end_ns"].shift(1) <= _PAUSE_NS
     table = steps[counters].diff().assign(apart_ns=steps["end_ns"].diff())
-    return table.where(is_counted, 0).assign(is_counted=is_counted)
+    known: pd.DataFrame = table.where(is_counted, 0).assign(is_counted=is_counted)
+    return known
 
 
 def _estimate(counted: pd.DataFrame, column: str) -> Estimate:

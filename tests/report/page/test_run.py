@@ -114,7 +114,7 @@ def test_regions_have_bars_of_their_own_and_one_without_stacks_is_said() -> None
 
 def test_threads_are_bars_with_how_busy_they_are() -> None:
     ((_, *threads),) = rows(run_outline(full()), "Other threads and processes")
-    assert [row[:3] for row in threads] == [["MainThread", "12", "100%"], ["reader", "10", "40%"]]
+    assert [row[:3] for row in threads] == [["MainThread", "12", "100%"], ["reader", "10", "38%"]]
 
 
 def stored(folder: Path) -> RunBudget:
