@@ -48,10 +48,10 @@ def run(
     from overhead_lens.terminal.output import print_result, write_text
 
     refuse_on_windows("run", "; runs made there can be read here")
+    program = Program(_checked_command(command or []), _checked(step))
     json_file, html = (
         _file_of_rank(name, file, force=force) for name, file in (("--json-file", json_file), ("--html", html))
     )
-    program = Program(_checked_command(command or []), _checked(step))
     classifier = default_classifier(rules)
     path, exit_code = record_run(program, _of_rank(output, program.label), CAPTURES)
     with _noting_failures():

@@ -22,7 +22,7 @@ SUMMARIES = {
     "ladder": "a call with one thing after another left out (`ladder --json`)",
     "missed": "what a hot loop would have missed of a run (`advise RUN --json`)",
     "ranks": "the runs of a job's ranks (`report JOB --json`)",
-    "run": "a user's program: the budget of its steps (`run --json`)",
+    "run": "a user's program: the budget of its steps (`run --json-file FILE`, `report RUN --json`)",
     "process": "budgets of a running process's threads (`attach --json`)",
     "steps": "the difference of two runs of a program (`diff --json`)",
     "structure": "the difference of two traces (`diff --json`)",

@@ -97,8 +97,20 @@ def check_new_file(option: str, path: Path, *, force: bool) -> None:
     """
     if path.exists() and not (force and path.is_file()):
         raise UsageError(f"{path} exists: name another {option}, or overwrite it with --force")
+    _check_folder(path)
+
+
+def _check_folder(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
+
+
+def _appended_file(path: Path | None) -> Path | None:
+    if path is not None:
+        _check_folder(path)
+        if path.is_dir():
+            raise UsageError(f"cannot write {path}: it is a directory")
+    return path
 
 
 def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
@@ -113,7 +125,9 @@ def file_option(spelled: str, what: str, default: str | bool = True) -> OptionIn
 
 
 Html = Annotated[Path | None, file_option("--html FILE", "Also write an HTML report to FILE.")]
-Markdown = Annotated[Path | None, option(OUTPUT, "--markdown FILE", "Append a Markdown table to FILE.")]
+Markdown = Annotated[
+    Path | None, option(OUTPUT, "--markdown FILE", "Append a Markdown table to FILE.", callback=_appended_file)
+]
 
 
 def directory_option(what: str) -> OptionInfo:
