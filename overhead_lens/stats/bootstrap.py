@@ -123,7 +123,7 @@ class PairedSides:
         if not {side, less} <= self.values.keys():
             return None
         estimate = self.estimate(side, less)
-        return estimate.value, estimate.reported()
+        return estimate.value, estimate.interval()
 
 
 def paired_sides(rows: pd.DataFrame) -> PairedSides:

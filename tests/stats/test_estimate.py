@@ -131,6 +131,4 @@ def test_a_value_of_its_own() -> None:
 
 def test_a_side_of_few_processes_has_their_range() -> None:
     rows = pd.DataFrame({"process": [0, 1, 2], "rung": "kernel", "calls": 1, "wall_ns": [15_000, 15_700, 15_000_000]})
-    sides = paired_sides(pd.concat([rows, rows.assign(rung="nothing", wall_ns=0)], ignore_index=True))
-    assert sides.estimate("kernel").reported() == (15_000, 15_000_000)
-    assert sides.difference("kernel", "nothing") == (15_700, (15_000, 15_000_000))
+    assert paired_sides(rows).estimate("kernel").reported() == (15_000, 15_000_000)
