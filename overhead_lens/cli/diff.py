@@ -33,6 +33,9 @@ def diff(
     margin_share = given.parse_share("--margin", margin, bare=0.01)
     allowed = given.allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html,))
     classifier = default_classifier(rules)
+    missing = [path for path in (base, new) if not path.exists()]
+    if len(missing) == 1:
+        raise UsageError(f"{missing[0]} does not exist")
     if base.is_file() != new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")
     if base.is_file():

@@ -139,8 +139,10 @@ def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MA
 def _context(meta: CaptureMeta, names: Sequence[str]) -> dict[str, object]:
     subject = meta.subject
     machine = {key: meta.environment.get(key) for key in names}
+    # Two callables of a notebook are compared as two variants of a scenario are.
+    named = {} if subject.kind == "callable" else {subject.kind: subject.name}
     return {
-        subject.kind: subject.name,
+        **named,
         "device": subject.device,
         "params": dict(subject.params),
         "caches": meta.caches,

@@ -39,8 +39,10 @@ def check_directory(directory: Path) -> None:
     """Refuse to write where something is.
 
     Raises:
-        UsageError: The directory holds something, or the path is not a directory.
+        UsageError: The directory holds something, is the current one, or the path is not a directory.
     """
+    if not directory.name:
+        raise UsageError(f"--parquet makes a directory of its own: name one below {directory}")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory} exists and is not an empty directory; name a new one")
 

@@ -184,6 +184,7 @@ def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--pftrace", tmp_path / "o.pftrace", path, path], "--pftrace draws one trace, not 2"),
         (["--pftrace", path, path], "exists: name another --pftrace, or overwrite it with --force"),
         (["--parquet", tmp_path, path], "is not an empty directory"),
+        (["--parquet", ".", path], "--parquet makes a directory of its own: name one below ."),
         (["--dask", "tcp://127.0.0.1:9", path], "no Dask scheduler answers"),
         (["--rules", "none.toml", path], "none.toml"),
         (["--batch-sizes", "4,x", path, path], "takes whole numbers with commas between them, or 'shapes', not '4,x'"),

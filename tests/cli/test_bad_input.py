@@ -27,6 +27,7 @@ from tests.recorder.effort import little_effort
         (["profile", "add1", "--rules", "gone.toml"], "cannot read rules gone.toml: No such file or directory"),
         (["report", "gone"], "no capture gone"),
         (["diff", "gone", "gone"], "no capture gone"),
+        (["diff", ".", "gone"], "gone does not exist"),
         (["export", "gone", "--format", "chrome"], "no capture gone"),
         (["profile"], "Missing argument 'TARGET'."),
         (["profil", "add1"], "No such command 'profil'. Did you mean 'profile'?"),

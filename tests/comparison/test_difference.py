@@ -408,6 +408,8 @@ def test_what_makes_captures_incomparable() -> None:
         "scenario: 'add1' against None",
         "function: None against 'add1'",
     ]
+    f, g = (CaptureMeta(subject=Subject("callable", name, name, {})) for name in "fg")
+    assert differences(f, g) == []
     assert differences(base, made(20, "2.14.0")) == [
         "params: {'size': 10} against {'size': 20}",
         "torch: '2.13.0' against '2.14.0'",

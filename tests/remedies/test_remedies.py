@@ -314,6 +314,21 @@ def test_denormal_numbers_are_zero_inside() -> None:
     assert (halved(small), inside("flush_denormal", halved, small), halved(small)) == (64, 0, 64)
 
 
+def test_denormal_numbers_that_are_zero_already_stay_so() -> None:
+    torch.set_flush_denormal(True)
+    try:
+        with pytest.raises(NotApplicableError, match="it is on"):
+            applied_to("flush_denormal", X)
+        assert (torch.tensor(1e-310, dtype=torch.float64) * 1).item() == 0
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_an_answer_of_an_unknown_type_is_not_called_another_answer() -> None:
+    made = workload(lambda x: (x, object()), X)
+    assert (Trials(made, None, Path()).repeats, Trials(made, None, Path()).reason) == (False, "it cannot be compared")
+
+
 def test_a_thread_for_each_physical_core(monkeypatch: pytest.MonkeyPatch, two_threads: None) -> None:
     monkeypatch.setattr(threads, "physical_cores", lambda: 3)
     assert (inside("threads_physical", torch.get_num_threads), torch.get_num_threads()) == (3, 2)

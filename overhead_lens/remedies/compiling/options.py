@@ -102,7 +102,7 @@ REMEDIES = (
         name="max_autotune",
         summary="the compiler tries kernels for matrix products and keeps the fastest",
         how='torch.compile(f, mode="max-autotune-no-cudagraphs")',
-        shrinks=("kernel",),
+        shrinks=("kernel", "wait"),
         source=f"{_DOCUMENTATION}/generated/torch.compile.html",
         apply=lambda call: call.compiled(mode="max-autotune-no-cudagraphs"),
         group="compile",

@@ -28,7 +28,7 @@ REMEDY = Remedy(
     name="channels_last",
     summary="images and weights are stored with the channels innermost",
     how="model = model.to(memory_format=torch.channels_last); x = x.contiguous(memory_format=torch.channels_last)",
-    shrinks=("kernel",),
+    shrinks=("kernel", "wait"),
     source="https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html",
     apply=_apply,
 )

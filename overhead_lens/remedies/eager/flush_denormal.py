@@ -23,6 +23,8 @@ def _apply(call: Call) -> Call:
     import torch
 
     refuse(call.device != "cpu", "the call runs on a device")
+    flushes = (torch.tensor(5e-324, dtype=torch.float64) * 1).item() == 0
+    refuse(flushes, "it is on")
     refuse(not torch.set_flush_denormal(False), "this processor cannot flush denormal numbers")
     return call.inside(_flushing)
 

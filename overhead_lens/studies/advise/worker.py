@@ -35,9 +35,9 @@ class Trials:
         self.known: Mapping[str, Remedy] = known_remedies(workload, file)
         self._rungs = [RungCall(BASE, workload.call, workload.args, keywords=workload.keywords)]
         self._base = _outcome(Remedied(workload))
-        again = _outcome(Remedied(workload))
-        self.repeats = compared(self._base, again) in (EQUAL, CLOSE)
-        self.reason = self._base.reason
+        again = compared(self._base, _outcome(Remedied(workload)))
+        self.repeats = again in (EQUAL, CLOSE)
+        self.reason = self._base.reason or ("it cannot be compared" if again == UNKNOWN else "")
 
     def applies(self, name: str) -> dict[str, Any]:
         """Whether a remedy that needs a process of its own can be tried; returns the fields of ``stored.Trial``."""
