@@ -140,7 +140,7 @@ def _context(meta: CaptureMeta, names: Sequence[str]) -> dict[str, object]:
     subject = meta.subject
     machine = {key: meta.environment.get(key) for key in names}
     # Two callables of a notebook are compared as two variants of a scenario are.
-    named = {} if subject.kind == "callable" else {subject.kind: subject.name}
+    named: dict[str, object] = {} if subject.kind == "callable" else {subject.kind: subject.name}
     return {
         **named,
         "device": subject.device,
