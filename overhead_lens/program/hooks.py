@@ -211,11 +211,11 @@ def _make_way_before(name: str, profile: Any, watcher: StepWatcher) -> None:
     if own is None:
         return
 
-    def told(self: Any) -> Any:
+    def making_way(self: Any) -> Any:
         watcher.make_way(self)
         return own(self)
 
-    setattr(profile, name, told)
+    setattr(profile, name, making_way)
 
 
 def _hook_loader(module: Any, watcher: StepWatcher) -> None:

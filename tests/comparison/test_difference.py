@@ -237,7 +237,7 @@ def test_rare_pieces_that_hit_both_sides_do_not_count() -> None:
 
 @pytest.mark.parametrize(("in_pieces", "compared_ns"), [((0, 1), 10_300), ((1, 0), 10_300), ((1, 1), 10_000)])
 def test_slow_pieces_count_on_both_sides_or_on_neither(in_pieces: tuple[int, int], compared_ns: int) -> None:
-    """Of blocks timed as a whole, nothing says how long they take without the slow pieces that they hold."""
+    """The time of a block includes its slow pieces; only blocks timed in pieces have a time without them."""
     whole = budget(0.001, python=10_300)
     blocks = whole.blocks.assign(call_ns=whole.blocks["call_ns"] - 300.0)
     base, new = (replace(whole, blocks=blocks) if each else whole for each in in_pieces)

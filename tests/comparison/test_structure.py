@@ -12,10 +12,7 @@ from rich.console import Console
 from overhead_lens.documents.structure import structure_document
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.report.cells import names, row
 from overhead_lens.report.forms import print_text
-from overhead_lens.report.outline import Table
-from overhead_lens.report.outlines.structure import _rest
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure
 from overhead_lens.traces.structure.model import SelfTime, StructureChange, StructureDelta, Swap
@@ -173,8 +170,10 @@ def test_two_recorded_ranks() -> None:
 
 
 def test_the_row_for_the_other_names_stays_in_a_brief_table() -> None:
-    rows = [row(f"n{at}", "", "", "", "") for at in range(25)]
-    rows += [_rest("(475 others)", 0, 475), _rest("sum", 0, 500, "bold")]
-    shown = Table([names("")] * 5, rows, brief=12).shown(whole=False).rows
-    assert [each.cells[0].text for each in shown[11:13]] == ["n11", "13 more"]
-    assert [each.tone for each in shown[-2:]] == ["dim", "bold"]
+    """Forty operators, each of which takes longer by its number: 25 are rows, 12 of them brief, and 15 are one row."""
+    base = trace_of([timed(100 * at, 10, f"aten::op_{at}") for at in range(40)])
+    new = trace_of([timed(100 * at, 10 + at, f"aten::op_{at}") for at in range(40)])
+    lines = printed(compared(base, new)).splitlines()
+    (more,) = (at for at, line in enumerate(lines) if "13 more" in line)
+    (others,) = (at for at, line in enumerate(lines) if "others)" in line)
+    assert more < others < next(at for at, line in enumerate(lines) if at > others and "sum" in line)

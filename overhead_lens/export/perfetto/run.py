@@ -95,7 +95,7 @@ class _Run:
     def shown(self) -> tuple[int, int, int] | None:
         """Number, start and end of the step that the budget is drawn over; None for a budget of the whole run.
 
-        It is the step of median length among those that were traced, or else among the bare ones, or else among all.
+        It is the step of median length: of the traced steps, else of the bare ones, else of all.
         """
         if self.steps is None or self.budget.per != "step":
             return None

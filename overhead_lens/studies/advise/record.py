@@ -191,7 +191,7 @@ class _Recording:
             worker.end()
 
     def _choose(self, worker: Worker) -> bool:
-        """Drop useless remedies and separate those that need their own process; False if one has ended this process."""
+        """Drop useless remedies and separate those that need their own process; False if a remedy has ended this process."""
         catalog, base = self.catalog, breakdown_of(self.folder / BASE, self.classifier)
         assert catalog is not None
         for listed in catalog.remedies:
