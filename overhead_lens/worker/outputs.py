@@ -48,11 +48,26 @@ def _copied(value: Any) -> Any:
 
 
 def outcome_of(call: Callable[..., Any], copies: tuple[Any, ...], keywords: Sequence[str] = ()) -> Outcome:
-    """The outcome of a call with copies of its arguments and the usual seeds."""
+    """The outcome of a call with copies of its arguments and the usual seeds, which later calls cannot change."""
     _seed()
     split = len(copies) - len(keywords)
     result = call(*copies[:split], **dict(zip(keywords, copies[split:], strict=True)))
-    return Outcome((result, copies))
+    return Outcome(_snapshot((result, copies)))
+
+
+def _snapshot(value: Any) -> Any:
+    """The value with tensors and containers of its own; the state of a module or an optimizer in its place."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, torch.nn.Module):
+        return _snapshot(value.state_dict())
+    if isinstance(value, torch.optim.Optimizer):
+        return _snapshot(value.state_dict()["state"])
+    if isinstance(value, Mapping):
+        return {key: _snapshot(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_snapshot(each) for each in value]
+    return value
 
 
 def compared(base: Outcome, other: Outcome) -> str:
@@ -69,8 +84,6 @@ def _worst(verdicts: Iterator[str]) -> str:
 def _compare(base: Any, other: Any) -> Iterator[str]:
     if isinstance(base, torch.Tensor) or isinstance(other, torch.Tensor):
         yield _compare_tensors(base, other)
-    elif isinstance(base, torch.nn.Module) and isinstance(other, torch.nn.Module):
-        yield from _compare(dict(base.state_dict()), dict(other.state_dict()))
     elif isinstance(base, Mapping) and isinstance(other, Mapping):
         yield EQUAL if list(base) == list(other) else DIFFERS
         for key in base:

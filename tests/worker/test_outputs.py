@@ -57,6 +57,31 @@ def test_writing_into_an_argument_is_part_of_the_outcome_and_leaves_the_argument
     assert x.tolist() == [0.0, 0.0, 0.0]
 
 
+def test_a_later_call_does_not_change_an_outcome() -> None:
+    buffer, model = torch.zeros(3), torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def writing(step: float) -> dict[str, torch.Tensor]:
+        return {"y": torch.add(torch.ones(3), step, out=buffer)}
+
+    def training(step: float, *_: Any) -> None:
+        model.weight.grad = torch.full((1, 1), step)
+        optimizer.step()
+
+    for call, rest in ((writing, ()), (training, (model,)), (training, (optimizer,)), (training, (model.weight,))):
+        outcomes = [outcome_of(call, (step, *rest)).value for step in (1.0, 2.0)]
+        assert compared(*(Outcome((result, rest)) for result, (_, *rest) in outcomes)) == DIFFERS
+
+
+def test_settings_of_an_optimizer_are_no_outcome() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    outcomes = [
+        outcome_of(lambda _: None, (torch.optim.AdamW([weight], foreach=foreach),)) for foreach in (False, True)
+    ]
+    assert compared(*outcomes) == EQUAL
+
+
 def test_random_numbers_are_the_same_each_time() -> None:
     assert compared(*(outcome_of(lambda: torch.rand(3), ()) for _ in range(2))) == EQUAL
 
