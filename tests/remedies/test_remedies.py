@@ -100,12 +100,43 @@ def test_threads_are_put_back(two_threads: None) -> None:
         remedied(workload(add, X), [REMEDIES["threads_1"]], Path())
 
 
-def test_channels_last_changes_copies() -> None:
-    conv, image = torch.nn.Conv2d(2, 3, 1), torch.ones(1, 2, 4, 4)
-    made = remedied(workload(conv, image), [REMEDIES["channels_last"]], Path()).workload
-    assert made.args[0].is_contiguous(memory_format=torch.channels_last)
-    assert made.original is not conv
-    assert (conv.weight.is_contiguous(), image.is_contiguous()) == (True, True)
+def test_channels_last_trains_the_parameters_themselves() -> None:
+    conv, image = torch.nn.Conv2d(2, 3, 2), torch.ones(1, 2, 4, 4)
+    optimizer = torch.optim.SGD(conv.parameters(), lr=0.1, momentum=0.9)
+    stored, channels_first, before = conv.weight.data_ptr(), conv.weight.stride(), conv.weight.detach().clone()
+
+    def trained() -> list[Any]:
+        return [conv.weight, conv.weight.grad, optimizer.state[conv.weight]["momentum_buffer"]]
+
+    def step(x: torch.Tensor) -> list[bool]:
+        conv(x).sum().backward()
+        optimizer.step()
+        return [each.is_contiguous(memory_format=torch.channels_last) for each in (x, *trained())]
+
+    assert inside("channels_last", step, image) == 4 * [True]
+    assert image.is_contiguous()
+    assert (conv.weight.data_ptr(), [each.stride() for each in trained()]) == (stored, 3 * [channels_first])
+    assert not conv.weight.equal(before)
+
+
+def test_channels_last_goes_with_inference_mode() -> None:
+    conv, image = torch.nn.Conv2d(2, 3, 2), torch.ones(1, 2, 4, 4)
+    made = remedied(workload(conv, image), [REMEDIES["inference_mode"], REMEDIES["channels_last"]], Path())
+    with made.entered():
+        assert conv.weight.is_contiguous(memory_format=torch.channels_last)
+        assert made.workload.call_once(made.workload.call).is_contiguous(memory_format=torch.channels_last)
+    assert (conv.weight.is_contiguous(), conv.weight.is_inference()) == (True, False)
+
+
+@needs_compiler
+def test_channels_last_of_a_compiled_call_gives_the_same() -> None:
+    conv = torch.nn.Conv2d(2, 3, 2)
+    found = trial("channels_last", conv, torch.ones(1, 2, 4, 4), compile=True)
+    assert (found["status"], found["output"] in ("equal", "close"), conv.weight.is_contiguous()) == (
+        "measured",
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize("name", ["foreach", "fused"])

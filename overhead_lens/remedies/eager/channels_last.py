@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from overhead_lens.remedies.remedy import Call, Remedy, refuse
+
+
+@contextmanager
+def _converted(modules: list[Any], optimizers: list[Any]) -> Iterator[None]:
+    """Modules and states of optimizers whose images are channels last; in the end these are stored as before."""
+    import torch
+
+    with torch.inference_mode(False):
+        before = {id(each): (each, each.data) for each in _images(modules, optimizers)}
+        for image, data in before.values():
+            image.data = data.contiguous(memory_format=torch.channels_last)
+    try:
+        yield
+    finally:
+        with torch.inference_mode(False):
+            for image in _images(modules, optimizers):
+                known = id(image) in before
+                image.data = before[id(image)][1].copy_(image.data) if known else image.data.contiguous()
+
+
+def _images(modules: list[Any], optimizers: list[Any]) -> list[Any]:
+    """Tensors of four dimensions, none expanded: parameters, buffers, gradients, states of optimizers."""
+    import torch
+
+    weights = [each for module in modules for each in chain(module.parameters(), module.buffers())]
+    states = [value for optimizer in optimizers for state in optimizer.state.values() for value in state.values()]
+    found = [*weights, *(each.grad for each in weights if each.is_leaf), *states]
+    return [each for each in found if isinstance(each, torch.Tensor) and each.dim() == 4 and 0 not in each.stride()]
 
 
 def _apply(call: Call) -> Call:
@@ -15,13 +46,12 @@ def _apply(call: Call) -> Call:
     def changed(value: Any) -> Any:
         if isinstance(value, torch.Tensor) and value.dim() == 4:
             return value.contiguous(memory_format=torch.channels_last)
-        if isinstance(value, torch.nn.Module):
-            return copy.deepcopy(value).to(memory_format=torch.channels_last)
         return value
 
     has_images = any(isinstance(value, torch.Tensor) and value.dim() == 4 for value in call.args)
     refuse(not has_images, "no argument is a tensor of four dimensions")
-    return replace(call, function=changed(call.function), args=tuple(map(changed, call.args)))
+    modules, optimizers = call.reached(torch.nn.Module), call.reached(torch.optim.Optimizer)
+    return replace(call, args=tuple(map(changed, call.args))).inside(partial(_converted, modules, optimizers))
 
 
 REMEDY = Remedy(
