@@ -14,11 +14,14 @@ from overhead_lens.remedies.remedy import Call, Remedy, refuse
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
     import torch
+    from torch._inductor import config
 
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        # Before torch 2.13, Inductor's cache would give code that was generated for another number.
+        with config.patch({"cpp.threads": count}):
+            yield
     finally:
         torch.set_num_threads(before)
 
