@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from ctypes.util import find_library
 from functools import partial
@@ -22,7 +23,15 @@ def _with_library(call: Call, library: str) -> Call:
 
 
 def _preloading(library: str) -> dict[str, str]:
-    return {"LD_PRELOAD": find_library(library) or ""}
+    return {"LD_PRELOAD": _joined(find_library(library), os.environ.get("LD_PRELOAD"))}
+
+
+def _with_huge_pages() -> dict[str, str]:
+    return {"GLIBC_TUNABLES": _joined(os.environ.get("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1")}
+
+
+def _joined(*parts: str | None) -> str:
+    return ":".join(filter(None, parts))
 
 
 REMEDIES = (
@@ -44,19 +53,19 @@ REMEDIES = (
         source=_SOURCE,
         apply=_with_glibc,
         group="malloc",
-        variables=lambda: {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+        variables=_with_huge_pages,
     ),
     *(
         Remedy(
             name=name,
             summary=f"{name} in place of the C library's malloc",
-            how=f"LD_PRELOAD=lib{library}.so",
+            how=f"LD_PRELOAD=lib{library}.so.{version}",
             shrinks=("allocation",),
             source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
             apply=partial(_with_library, library=library),
             group="malloc",
             variables=partial(_preloading, library),
         )
-        for name, library in (("jemalloc", "jemalloc"), ("tcmalloc", "tcmalloc_minimal"))
+        for name, library, version in (("jemalloc", "jemalloc", 2), ("tcmalloc", "tcmalloc_minimal", 4))
     ),
 )

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from overhead_lens.errors import UsageError
-from overhead_lens.remedies import threads
+from overhead_lens.remedies import malloc, threads
 from overhead_lens.remedies.registry import built_in
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, with_own_code
 from overhead_lens.scenario import Arguments
@@ -100,6 +100,15 @@ def test_threads_are_put_back(two_threads: None) -> None:
         remedied(workload(add, X), [REMEDIES["threads_1"]], Path())
 
 
+def test_code_is_generated_for_these_threads(two_threads: None) -> None:
+    from torch._inductor import config
+
+    def generated_for() -> int:
+        return int(config.cpp.threads)
+
+    assert (generated_for(), inside("threads_1", generated_for), generated_for()) == (-1, 1, -1)
+
+
 def test_channels_last_trains_the_parameters_themselves() -> None:
     conv, image = torch.nn.Conv2d(2, 3, 2), torch.ones(1, 2, 4, 4)
     optimizer = torch.optim.SGD(conv.parameters(), lr=0.1, momentum=0.9)
@@ -154,6 +163,25 @@ def test_optimizers_are_set_and_put_back(name: str) -> None:
     inside(f"{name}_optimizer", step, torch.ones(1, 2))
     assert (seen[-1]["foreach"], seen[-1]["fused"]) == (name == "foreach", name == "fused")
     assert (optimizer.param_groups[0]["foreach"], optimizer.param_groups[0]["fused"]) == (False, False)
+
+
+def test_a_fused_optimizer_counts_steps_where_its_parameters_are() -> None:
+    weight = torch.nn.Parameter(torch.ones(2, device="meta"))
+    optimizer = torch.optim.AdamW([weight])
+    state = optimizer.state[weight]
+    state["step"] = torch.tensor(3.0, dtype=torch.float64)
+    (context,) = applied_to("fused_optimizer", optimizer).contexts
+    with context():
+        assert (state["step"].device.type, state["step"].dtype) == ("meta", torch.float32)
+        # A counter of a real device has a value to come back with.
+        state["step"] = torch.tensor(4.0)
+    assert (state["step"].device.type, state["step"].item(), optimizer.param_groups[0]["fused"]) == ("cpu", 4, None)
+
+    optimizer.param_groups[0]["fused"], state["step"] = True, torch.tensor(4.0)
+    (context,) = applied_to("foreach_optimizer", optimizer).contexts
+    with context():
+        assert state["step"].device.type == "cpu"
+    assert state["step"].device.type == "meta"
 
 
 def test_gradients_are_dropped() -> None:
@@ -388,7 +416,23 @@ def test_variables_change_a_process_and_not_the_call(
     monkeypatch: pytest.MonkeyPatch, two_threads: None, name: str, variables: dict[str, str]
 ) -> None:
     monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     assert (applied_to(name, X), REMEDIES[name].variables()) == (Call(add, (X,)), variables)
+
+
+def test_variables_that_are_set_already_are_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(malloc, "find_library", lambda name: f"lib{name}.so.2")
+    for preloaded, joined in (("", "libjemalloc.so.2"), ("mine.so other.so", "libjemalloc.so.2:mine.so other.so")):
+        monkeypatch.setenv("LD_PRELOAD", preloaded)
+        assert REMEDIES["jemalloc"].variables() == {"LD_PRELOAD": joined}
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
+    tunables = {"GLIBC_TUNABLES": "glibc.malloc.check=1:glibc.malloc.hugetlb=1"}
+    assert REMEDIES["malloc_huge_pages"].variables() == tunables
+
+
+def test_a_library_is_named_as_it_is_installed_without_headers() -> None:
+    hows = [REMEDIES[name].how for name in ("jemalloc", "tcmalloc")]
+    assert hows == ["LD_PRELOAD=libjemalloc.so.2", "LD_PRELOAD=libtcmalloc_minimal.so.4"]
 
 
 def test_options_of_a_compiled_call() -> None:
