@@ -68,8 +68,8 @@ def known_remedies(workload: Workload, file: str | None) -> Mapping[str, Remedy]
     return found
 
 
-def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Remedied:
-    """The workload with remedies applied in their order; nothing is compiled or entered yet.
+def changed(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Call:
+    """The call that remedies make of a workload's, applied in their order.
 
     Raises:
         NotApplicableError: One of them cannot be tried on it.
@@ -84,6 +84,16 @@ def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Re
     )
     for remedy in remedies:
         call = remedy.apply(call)
+    return call
+
+
+def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Remedied:
+    """The workload with remedies applied in their order; nothing is compiled or entered yet.
+
+    Raises:
+        NotApplicableError: One of them cannot be tried on it.
+    """
+    call = changed(workload, remedies, folder)
     function: Callable[..., Any] = call.function
     if call.compile_options is not None:
         function = with_own_code(function)

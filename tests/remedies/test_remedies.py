@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import platform
 from collections.abc import Callable, Iterator
@@ -19,10 +20,11 @@ from overhead_lens.remedies import malloc, threads
 from overhead_lens.remedies.registry import built_in
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, with_own_code
 from overhead_lens.scenario import Arguments
-from overhead_lens.studies.advise.worker import Trials
+from overhead_lens.studies.advise.worker import Trials, compare_outcome
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.worker import remedied as applied
 from overhead_lens.worker.remedied import known_remedies, remedied
+from overhead_lens.worker.session import Session
 from overhead_lens.worker.workload import Workload, of_callable
 from tests.compiler import needs_compiler
 
@@ -283,6 +285,27 @@ def test_a_call_that_gives_another_answer_each_time_has_unknown_outputs() -> Non
     assert (trials.repeats, trials.prepare("no_grad")["output"]) == (False, "unknown")
 
 
+def test_a_result_that_the_scenario_rejects_is_a_failure(tmp_path: Path) -> None:
+    def check(_params: Any, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        assert output.equal(args[0] + 1), "not one more"
+
+    def two_more(x: torch.Tensor) -> torch.Tensor:
+        return x + 2
+
+    made = workload(add, X)
+    made = replace(made, scenario=replace(made.scenario, check=check))
+    trials = Trials(made, None, tmp_path)
+    trials.known = {"wrong": replace(REMEDIES["no_grad"], apply=lambda call: replace(call, function=two_more))}
+    trials.repeats = False
+    rejected = {"status": "failed", "reason": "it gives a wrong result: not one more", "output": "unknown"}
+    assert rejected.items() <= trials.prepare("wrong").items()
+
+    trials.save()
+    session = Session(io.StringIO(), lambda _: None)
+    session.workload = replace(made, call=two_more)
+    assert rejected.items() <= compare_outcome(session, str(tmp_path)).items()
+
+
 def test_a_failure_is_a_line() -> None:
     def needs_grad(x: torch.Tensor) -> torch.Tensor:
         (gradient,) = torch.autograd.grad(x.sum(), x)
@@ -291,6 +314,43 @@ def test_a_failure_is_a_line() -> None:
     found = trial("no_grad", needs_grad, torch.ones(3, requires_grad=True))
     assert (found["status"], found["output"]) == ("failed", "unknown")
     assert found["reason"].startswith("RuntimeError: element 0 of tensors does not require grad")
+
+
+# ---------------------------------------------------------------- several at once
+def test_remedies_that_undo_each_other_are_not_combined() -> None:
+    def one_more(x: torch.Tensor) -> torch.Tensor:
+        return 1 + x
+
+    trials = Trials(workload(add, X), None, Path())
+    ways = {"wrapped": lambda x: add(x), "other": one_more}
+    trials.known = {
+        "no_grad": REMEDIES["no_grad"],
+        **{
+            name: replace(REMEDIES["no_grad"], apply=lambda call, way=way: replace(call, function=way))
+            for name, way in ways.items()
+        },
+    }
+    undone = trials.combine(["wrapped", "other"])
+    assert (undone["status"], undone["reason"]) == ("not_applicable", "one remedy undoes another")
+    fits = trials.combine(["wrapped", "no_grad"])
+    assert (fits["status"], fits["output"]) == ("measured", "equal")
+
+
+@needs_compiler
+def test_what_is_for_compiled_calls_is_not_combined_with_eager() -> None:
+    trials = Trials(workload(add, X, compile=True), None, Path())
+    assert trials.combine(["size_asserts_off", "eager"])["reason"] == "the call is not compiled"
+
+
+def test_what_changes_the_output_only_together_is_found() -> None:
+    def twice() -> bool:
+        return torch.is_inference_mode_enabled() and gc.get_threshold()[0] > threshold
+
+    threshold = gc.get_threshold()[0]
+    trials = Trials(workload(twice), None, Path())
+    names = ["inference_mode", "gc_rarely"]
+    assert [trials.prepare(name)["output"] for name in names] == ["equal", "equal"]
+    assert trials.combine(names)["output"] == "differs"
 
 
 # ---------------------------------------------------------------- compiled calls

@@ -367,6 +367,20 @@ def test_what_dies_while_it_is_chosen_is_given_up_and_the_others_go_on_in_a_fres
     assert (recording.own, recording.trials["deadly"]) == (["one", "other"], Trial("failed", "deadly died"))
 
 
+def test_what_does_not_go_with_better_remedies_is_left_out(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+    trials = {"undoes": Trial("not_applicable"), "wrong": Trial("measured", output="differs")}
+
+    def ask(_: object, names: list[str]) -> Trial:
+        asked.append(names)
+        return trials.get(names[-1], Trial("measured", output="unknown"))
+
+    worker: Any = SimpleNamespace(ask=ask)
+    names = ["best", "undoes", "good", "wrong"]
+    assert recording_in(tmp_path)._fitting(worker, names) == ["best", "good"]
+    assert asked == [["best", "undoes"], ["best", "good"], ["best", "good", "wrong"]]
+
+
 WRONG = "call:work gives a wrong result: AssertionError; nothing was timed"
 
 

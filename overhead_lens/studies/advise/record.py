@@ -72,7 +72,7 @@ class Catalog(Struct, frozen=True):
 LIST = Operation("studies.advise.worker:list_remedies", Catalog)
 PREPARE = Operation("studies.advise.worker:prepare_remedy", Trial)
 CHECK = Operation("studies.advise.worker:check_remedy", Trial)
-FIT: Operation[list[str]] = Operation("studies.advise.worker:choose_fitting", list[str])
+COMBINE = Operation("studies.advise.worker:combine_remedies", Trial)
 TIME = Operation("studies.advise.worker:time_remedies", RungTimes)
 COMPARE = Operation("studies.advise.worker:compare_outcome", Trial)
 
@@ -360,7 +360,7 @@ class _Recording:
             if len(names) > 1:
                 with self._start("fitting") as worker:
                     self._load([worker])
-                    names = worker.ask(FIT, names=names)
+                    names = self._fitting(worker, names)
             if not names:
                 return
             base = replace(self.request, effort=_CONFIRMING)
@@ -370,6 +370,16 @@ class _Recording:
             self.warnings.append(f"{' and '.join(names)} could not be measured together: {error}")
             return
         self.together = names
+
+    def _fitting(self, worker: Worker, names: Sequence[str]) -> list[str]:
+        """Remedies of which none undoes another and that give the same output together, the earlier ones first."""
+        chosen = list(names[:1])
+        for name in names[1:]:
+            self.listener.step(f"trying {' + '.join([*chosen, name])}")
+            trial = worker.ask(COMBINE, names=[*chosen, name])
+            if trial.status == "measured" and trial.output != "differs":
+                chosen.append(name)
+        return chosen
 
     def _with(self, names: Sequence[str]) -> Request:
         """The request for the call with remedies."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from overhead_lens.errors import MeasurementError, OverheadLensError
 from overhead_lens.instruments.ablation.rungs import RungCall
 from overhead_lens.instruments.ablation.worker import RungTimer
-from overhead_lens.remedies.remedy import NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, refuse
 from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compared, copied, outcome_of
-from overhead_lens.worker.remedied import Remedied, known_remedies, remedied
+from overhead_lens.worker.remedied import Remedied, changed, known_remedies, remedied
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.workload import Workload
 
@@ -51,29 +52,41 @@ class Trials:
 
     def prepare(self, name: str) -> dict[str, Any]:
         """Make the call with a remedy once; returns the fields of ``stored.Trial``."""
-        before = _state()
+        made, trial = self._tried([name])
+        if made is not None:
+            workload = made.workload
+            self._rungs.append(RungCall(name, workload.call, workload.args, made.entered, keywords=workload.keywords))
+        return trial
+
+    def combine(self, names: Sequence[str]) -> dict[str, Any]:
+        """Make the call with several remedies once; returns the fields of ``stored.Trial``."""
         try:
-            made = remedied(self._workload, [self.known[name]], self._folder)
-            outcome = _outcome(made)
+            # A remedy that undoes another one does not do so in the other order, or cannot be applied then.
+            orders = (names, [names[-1], *names[:-1]])
+            one, other = (changed(self._workload, self._remedies(order), self._folder) for order in orders)
+            refuse(_change(one) != _change(other), "one remedy undoes another")
         except NotApplicableError as error:
             return _trial("not_applicable", str(error))
         except Exception as error:
-            return _trial("failed", _why(error), leaks=before != _state())
-        self._rungs.append(
-            RungCall(name, made.workload.call, made.workload.args, made.entered, keywords=made.workload.keywords)
-        )
+            return _trial("failed", _why(error))
+        return self._tried(names)[1]
+
+    def _remedies(self, names: Sequence[str]) -> list[Remedy]:
+        return [self.known[name] for name in names]
+
+    def _tried(self, names: Sequence[str]) -> tuple[Remedied | None, dict[str, Any]]:
+        """The call with remedies, made once, and the fields of ``stored.Trial``; None if it could not be made."""
+        before = _state()
+        try:
+            made = remedied(self._workload, self._remedies(names), self._folder)
+            outcome = _outcome(made, checks=True)
+        except NotApplicableError as error:
+            return None, _trial("not_applicable", str(error))
+        except Exception as error:
+            return None, _trial("failed", _why(error), leaks=before != _state())
         output = compared(self._base, outcome) if self.repeats else UNKNOWN
         loses = self._base.has_gradient and not outcome.has_gradient
-        return _trial("measured", None, output=output, loses_gradient=loses, leaks=before != _state())
-
-    def fitting(self, names: Sequence[str]) -> list[str]:
-        """The remedies that can be combined, the earlier ones first."""
-        chosen: list[str] = []
-        for name in names:
-            with suppress(Exception):
-                remedied(self._workload, [self.known[each] for each in (*chosen, name)], self._folder)
-                chosen.append(name)
-        return chosen
+        return made, _trial("measured", None, output=output, loses_gradient=loses, leaks=before != _state())
 
     def timer(self) -> RungTimer:
         """A function that times all variants in turns."""
@@ -88,15 +101,36 @@ class Trials:
             torch.save((None, f"it cannot be written: {type(error).__name__}", False), file)
 
 
-def _outcome(made: Remedied) -> Outcome:
-    """The outcome inside all contexts; the copies are made outside, since tensors made in inference mode are others."""
+def _outcome(made: Remedied, *, checks: bool = False) -> Outcome:
+    """The outcome inside all contexts; the copies are made outside, since tensors made in inference mode are others.
+
+    Raises:
+        MeasurementError: The scenario ``checks`` the result, and it is wrong.
+    """
     workload = made.workload
+    call = partial(_checked, workload) if checks else workload.call
     contexts = [made.entered_at_first, made.entered] if made.late_contexts else [made.entered]
     for context in contexts:
         copies = copied(workload.args)
         with context():
-            outcome = outcome_of(workload.call, copies, workload.keywords)
+            outcome = outcome_of(call, copies, workload.keywords)
     return outcome
+
+
+def _checked(workload: Workload, *args: Any, **keywords: Any) -> Any:
+    output, check = workload.call(*args, **keywords), workload.scenario.check
+    try:
+        if check is not None:
+            check(workload.params, (*args, *keywords.values()), output)
+    except Exception as error:
+        raise MeasurementError(f"it gives a wrong result: {(str(error).splitlines() or [''])[0]}"[:300]) from error
+    return output
+
+
+def _change(call: Call) -> tuple[object, ...]:
+    """What remedies made of a call, without the objects that they make anew each time."""
+    code = getattr(call.function, "__code__", type(call.function))
+    return code, call.keywords, call.compile_options, len(call.contexts), len(call.late_contexts)
 
 
 def _trial(status: str, reason: str | None, **fields: Any) -> dict[str, Any]:
@@ -120,6 +154,8 @@ def _state() -> tuple[object, ...]:
 
 
 def _why(error: Exception) -> str:
+    if isinstance(error, OverheadLensError):
+        return str(error)
     text = f"{type(error).__name__} {error}"
     if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
         return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
@@ -158,9 +194,9 @@ def check_remedy(session: Session, name: str) -> dict[str, Any]:
 
 
 @operation
-def choose_fitting(session: Session, names: Sequence[str]) -> list[str]:
-    """Choose the remedies that can be applied together."""
-    return _trials(session).fitting(names)
+def combine_remedies(session: Session, names: Sequence[str]) -> dict[str, Any]:
+    """Run the call once with several remedies."""
+    return _trials(session).combine(names)
 
 
 @operation
@@ -180,7 +216,7 @@ def compare_outcome(session: Session, folder: str) -> dict[str, Any]:
     """Hold the call of this process, which has remedies, against the outcome of the call as it is."""
     value, reason, repeats = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
     try:
-        base, own = Outcome(value, reason), _outcome(Remedied(session.workload))
+        base, own = Outcome(value, reason), _outcome(Remedied(session.workload), checks=True)
     except Exception as error:
         return _trial("failed", _why(error))
     output = compared(base, own) if repeats else UNKNOWN
