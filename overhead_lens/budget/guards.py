@@ -17,6 +17,7 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from overhead_lens.budget.model import CompileNote, GroupedBy, Guard, GuardGroup, GuardTree
 from overhead_lens.instruments.guards.evidence import INBUILT, Guards, Leaf
@@ -34,17 +35,24 @@ PYTHON = "LAMBDA_GUARD"
 """Kinds that begin so call a Python function at each check."""
 
 _ROOT = re.compile(r"(L|G)?(\[[^\[\]]*\])?$")
-_BASE = re.compile(r"(?:L|G)\['(?P<name>[^']*)'\]")
+_BASE = re.compile(r"\b[LG]\['(?P<name>[^']*)'\]")
 _CHILD = re.compile(r"(?:\._modules\['(?P<key>[^']*)'\])")
 _OF_MODULE = re.compile(r"\.(_modules|_parameters|_buffers|training|__dict__)\b")
 
-_FILTERS: Mapping[str, Callable[[Leaf], bool]] = {
-    "skip_guard_on_inbuilt_nn_modules_unsafe": lambda leaf: leaf.owner == INBUILT,
-    "skip_guard_on_all_nn_modules_unsafe": lambda leaf: leaf.owner != "",
-    "keep_tensor_guards_unsafe": lambda leaf: leaf.type != "TENSOR_MATCH",
-    "skip_guard_on_globals_unsafe": lambda leaf: leaf.source.startswith("G["),
+_GLOBAL = re.compile(r"\bG\[")
+_PARAMETER = re.compile(r", \w*Parameter, DispatchKeySet")
+_NO_ALIASING = "NO_TENSOR_ALIASING"
+
+# What Dynamo makes of one guard on a tensor; the last two in earlier versions of torch.
+_OF_A_TENSOR = {"TENSOR_MATCH", _NO_ALIASING, "DIMENSION_DYNAMIC_MARKING_GUARD", "DYNAMIC_INDICES", "NO_HASATTR"}
+
+_FILTERS: Mapping[str, Callable[[Leaf, AbstractSet[str]], bool]] = {
+    "skip_guard_on_inbuilt_nn_modules_unsafe": lambda leaf, _: leaf.owner == INBUILT,
+    "skip_guard_on_all_nn_modules_unsafe": lambda leaf, _: leaf.owner != "",
+    "keep_tensor_guards_unsafe": lambda leaf, tensors: leaf.type not in _OF_A_TENSOR or leaf.source not in tensors,
+    "skip_guard_on_globals_unsafe": lambda leaf, _: _GLOBAL.search(_guarded(leaf)) is not None,
 }
-"""The filters of torch.compiler by what they leave out (torch/compiler/__init__.py)."""
+"""The filters of torch.compiler (torch/compiler/__init__.py) by what they leave out, given the tensors but parameters."""
 
 
 def guard_costs(
@@ -154,7 +162,7 @@ def _place(leaf: Leaf) -> str:
 
 def _module(leaf: Leaf) -> str:
     """Path of the module that it looks at; empty for none."""
-    base = _BASE.match(leaf.source)
+    base = _BASE.search(leaf.source)
     if base is None or (not leaf.owner and _OF_MODULE.search(leaf.source) is None):
         return ""
     return ".".join((base["name"], *(child["key"] for child in _children(leaf, base.end()))))
@@ -185,10 +193,20 @@ def _layers(leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> Iter
 
 
 def _filtered(leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> Iterator[GuardGroup]:
+    matched = [leaf for leaf in leaves if leaf.type == "TENSOR_MATCH"]
+    tensors = {leaf.source for leaf in matched if _PARAMETER.search(leaf.text) is None}
     for name, drops in _FILTERS.items():
-        dropped = [leaf for leaf in leaves if drops(leaf)]
+        dropped = [leaf for leaf in leaves if drops(leaf, tensors)]
+        unaliased = [leaf for leaf in leaves if leaf.type == _NO_ALIASING and not drops(leaf, tensors)]
+        if len({leaf.source for leaf in unaliased}) == 1:
+            dropped += unaliased  # one tensor alone has no alias to be checked for
         if dropped:
             yield _group("filter", name, dropped, sampled)
+
+
+def _guarded(leaf: Leaf) -> str:
+    """The source; of ``b is a``, which has none, what Dynamo guards: ``a``."""
+    return leaf.source or leaf.text.partition(" is ")[2]
 
 
 def _grouped(

@@ -10,8 +10,8 @@ MODEL = "G['model']"
 LAYERS = f"{MODEL}._modules['layers']"
 
 
-def leaf(kind: str, source: str, warm_ns: float, owner: str = "") -> Leaf:
-    return Leaf(kind, source=source, warm_ns=[warm_ns - 1, warm_ns, warm_ns + 2], owner=owner)
+def leaf(kind: str, source: str, warm_ns: float, owner: str = "", text: str = "") -> Leaf:
+    return Leaf(kind, text, source, warm_ns=[warm_ns - 1, warm_ns, warm_ns + 2], owner=owner)
 
 
 LEAVES = [
@@ -79,6 +79,40 @@ def test_what_filters_leave_out() -> None:
         "keep_tensor_guards_unsafe": (9, 100 + 200 + 1 + 2 + 3 + 4 + 6 + 5),
         "skip_guard_on_globals_unsafe": (9, 1 + 2 + 3 + 4 + 60 + 6 + 70 + 5),
     }
+
+
+PARAMETER = "check_tensor(G['P'], Parameter, DispatchKeySet(CPU))"
+
+
+def test_filters_of_tensors() -> None:
+    """A parameter's guards are left out, all guards of other tensors stay, and one tensor alone is checked for no alias."""
+    leaves = [
+        leaf("TENSOR_MATCH", "L['x']", 10),
+        leaf("DIMENSION_DYNAMIC_MARKING_GUARD", "L['x']", 20),
+        leaf("NO_TENSOR_ALIASING", "L['x']", 30),
+        leaf("TENSOR_MATCH", "G['P']", 40, text=PARAMETER),
+        leaf("DIMENSION_DYNAMIC_MARKING_GUARD", "G['P']", 50),
+        leaf("NO_HASATTR", "L['y']", 60),
+        leaf("TENSOR_MATCH", "G['t']", 70),
+        leaf("NO_TENSOR_ALIASING", "G['t']", 80),
+    ]
+    assert {name: (each.count, each.warm_ns) for name, each in groups("filter", leaves).items()} == {
+        "keep_tensor_guards_unsafe": (3, 40 + 50 + 60),
+        "skip_guard_on_globals_unsafe": (5, 30 + 40 + 50 + 70 + 80),
+    }
+
+
+def test_globals_inside_calls() -> None:
+    leaves = [
+        leaf("TENSOR_MATCH", "___from_numpy(G['a'])", 1),
+        leaf("LAMBDA_GUARD", "", 2, text="L['x'] is G['a']"),
+        leaf("LAMBDA_GUARD", "", 4, text="G['a'] is L['x']"),
+        leaf("LAMBDA_GUARD", "", 8, text="G['a'].size()[0] == L['x'].size()[0]"),
+        leaf("EQUALS_MATCH", f"list(dict.keys({LAYERS}._modules))[0]", 16, "own"),
+        leaf("ID_MATCH", "L['FLAG[']", 32),
+    ]
+    assert groups("filter", leaves)["skip_guard_on_globals_unsafe"].warm_ns == 1 + 2 + 16
+    assert groups("module", leaves)["model.layers"].warm_ns == 16
 
 
 def test_an_eager_call_has_none() -> None:

@@ -11,14 +11,19 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import torch
 
-from overhead_lens.budget.guards import guard_groups
+from overhead_lens.budget.guards import _FILTERS, guard_groups
+from overhead_lens.instruments.guards import worker as listing
 from overhead_lens.instruments.guards.evidence import Guards
 from overhead_lens.instruments.guards.record import LIST
 from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
+from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, parse_target
+from overhead_lens.worker.workload import compile_call, of_callable
 
 pytestmark = [
     pytest.mark.measures,
@@ -172,3 +177,69 @@ def test_guards_of_what_a_dict_holds(tmp_path: Path) -> None:
     assert (owners["G['MODEL']"], owners["L['x']"]) == ("own", "")
     layers = [each for each in guard_groups(found, ()) if each.by == "layer"]
     assert [(each.name, each.layers) for each in layers] == [("MODEL.layers[*]", 3)]
+
+
+class Mixed(torch.nn.Module):
+    """Modules of torch, in containers and in a list, with parameters, buffers and other tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))
+        self.pair = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+        self.norm = torch.nn.BatchNorm1d(2)
+        self.listed = [torch.nn.Linear(2, 2)]
+        self.scale = torch.ones(2)
+        self.register_buffer("shift", torch.ones(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(self.listed[0](self.pair(x))) * self.scale + self.shift
+
+
+MIXED = Mixed().eval().requires_grad_(False)
+TENSOR, PARAMETER = torch.ones(2, 2), torch.nn.Parameter(torch.ones(2))
+SETTINGS = {"scale": 3.0}
+
+
+def of_a_global_module(x: torch.Tensor) -> Any:
+    return MIXED(x)
+
+
+def of_a_passed_module(x: torch.Tensor, module: Any) -> Any:
+    return module(x) if not hasattr(module, "is_off") else x
+
+
+def of_globals(x: torch.Tensor, module: Any) -> Any:
+    return module(x) * PARAMETER * TENSOR * SETTINGS["scale"]
+
+
+def of_a_global_passed(x: torch.Tensor) -> Any:
+    return TENSOR + x
+
+
+CALLS = {
+    of_a_global_module: (torch.ones(2, 2),),
+    of_a_passed_module: (torch.ones(2, 2), Mixed().eval()),
+    of_globals: (torch.ones(2, 2), torch.nn.Linear(2, 2)),
+    of_a_global_passed: (TENSOR,),
+}
+
+
+@pytest.mark.parametrize("name", _FILTERS)
+@pytest.mark.parametrize("function", CALLS, ids=lambda function: function.__name__)
+def test_what_filters_leave_out_is_what_torch_leaves_out(
+    function: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_timed", lambda _: ({}, {}))
+
+    def listed(**options: Any) -> Guards:
+        torch.compiler.reset()
+        workload = of_callable(function, Arguments(CALLS[function]), {"backend": "eager", **options})
+        compile_call(workload)
+        return msgspec.convert(listing.guards_of(workload), Guards)
+
+    whole = listed()
+    left = listed(options={"guard_filter_fn": getattr(torch.compiler, name)})
+    counts = {group.name: group.count for group in guard_groups(whole, ()) if group.by == "filter"}
+    assert counts.get(name, 0) == len(whole.guards) - len(left.guards)

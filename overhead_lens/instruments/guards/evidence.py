@@ -11,7 +11,7 @@ class Leaf(Struct, frozen=True):
     """A leaf guard.
 
     Attributes:
-        owner: ``inbuilt`` where it looks at a module of torch.nn or a part of one, ``own`` at another module; else empty.
+        owner: ``inbuilt`` where it looks at or into a module of torch's own, ``own`` at or into another; else empty.
         warm_ns: Time of a check in a loop, one value per repetition; None with ``reason``.
         cold_ns: Median time of a check after a flush of the caches; None where time was up.
     """

@@ -30,9 +30,9 @@ _FLUSH_BYTES = 64 << 20
 # "... # return x + 1  # scenarios/add1.py:52 in add1 (HINT: ...)": torch/_dynamo/guards.py, get_verbose_code_part.
 _CAUSE = re.compile(r"  # (?P<line>.*?)  # (?P<place>\S+:\d+ in \S+)|  # (?P<only>\S+:\d+ in \S+)")
 
-# The base of a guard's source, and a child module in it.
-_BASE = re.compile(r"(L|G)\[[^\[\]]*\]")
-_CHILD = re.compile(r"\._modules\['[^']*'\]")
+# The base of a guard's source, and what of it follows.
+_BASE = re.compile(r"\b[LG](?=\[)")
+_STEP = re.compile(r"\.\w+|\[[^\[\]]*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,26 @@ def _value(source: str, scope: Mapping[str, Any]) -> tuple[Any, str | None]:
 
 
 def _owner(source: str, scope: Mapping[str, Any]) -> str:
-    """The innermost module in an expression; empty without one."""
-    base = _BASE.match(source)
-    ends = [found.end() for found in (base, *_CHILD.finditer(source)) if found is not None]
-    for end in reversed(ends):
-        value, _ = _value(source[:end], scope)
+    """``inbuilt`` if a module on the way to the object is torch's own, ``own`` if another one is; empty without one."""
+    base = _BASE.search(source)
+    if base is None:
+        return ""
+    end, owner = base.end(), ""
+    while (step := _STEP.match(source, end)) is not None:
+        end = step.end()
+        value, _ = _value(source[base.start() : end], scope)
         if isinstance(value, torch.nn.Module):
-            return "inbuilt" if type(value).__module__.startswith("torch.") else "own"
-    return ""
+            if _is_inbuilt(value):
+                return "inbuilt"
+            owner = "own"
+    return owner
+
+
+def _is_inbuilt(module: torch.nn.Module) -> bool:
+    """Whether it is torch's own to Dynamo, as no container is (wrap_module in torch/_dynamo/variables/builder.py)."""
+    name = type(module).__module__
+    is_torchs = name.startswith(("torch.nn.modules", "torch.ao.")) and not name.startswith("torch.nn.modules.container")
+    return is_torchs or getattr(type(module), "_dynamo_marked_static", False)
 
 
 def _whole(place: str) -> str:
