@@ -8,8 +8,9 @@ import math
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ class Workload:
         call: What is measured: ``original``, or what torch.compile made of it.
         args: Its arguments, those passed by name last.
         device: As the scenario names it, or the kind that the call's tensors are on.
-        synchronize: Waits for the device; None on the CPU.
+        synchronize: Waits for the devices; None on the CPU.
         compile_options: Keyword arguments that torch.compile was given; None where ``call`` is ``original``.
         keywords: Names of the arguments that are passed by name.
     """
@@ -127,7 +128,7 @@ def prepare(
     """The workload of a scenario, its uncompiled result checked; see ``load``."""
     name = scenario.variant(variant)
     params = scenarios.make_params(scenario, assignments)
-    _synchronizer(_named_device(params))
+    _check_named(_named_device(params))
     return _checked(scenario, name, params, _inputs(scenario, params), compile_options)
 
 
@@ -160,8 +161,6 @@ def _checked(
     compile_options: Mapping[str, Any] | None,
 ) -> Workload:
     """The workload, called once without torch.compile."""
-    device = _named_device(params)
-    synchronize = _synchronizer(device)
     original, args, keywords = scenario.variants[variant], arguments.values, tuple(arguments.by_name)
     workload = Workload(
         scenario=scenario,
@@ -170,14 +169,13 @@ def _checked(
         call=original if compile_options is None else torch.compile(original, **compile_options),
         original=original,
         args=args,
-        device=device or "cpu",
-        loop=make_measured_loop(len(args), synchronize, keywords),
-        synchronize=synchronize,
+        device=_named_device(params) or "cpu",
+        loop=make_measured_loop(len(args), None, keywords),
+        synchronize=None,
         compile_options=compile_options,
         keywords=keywords,
     )
-    output = _check(workload, original)
-    return workload if device is not None else _where_its_tensors_are(workload, output)
+    return _waiting(workload, _check(workload, original))
 
 
 def _named_device(params: Any) -> str | None:
@@ -185,18 +183,25 @@ def _named_device(params: Any) -> str | None:
     return None if named is None else str(named)
 
 
-def _where_its_tensors_are(workload: Workload, output: Any) -> Workload:
-    """The workload with the device of its tensors, which it waits for."""
-    device = device_of((workload.original, workload.args, output))
-    synchronize = getattr(getattr(torch, device, None), "synchronize", None) if device != "cpu" else None
+def _waiting(workload: Workload, output: Any) -> Workload:
+    """The workload with the devices of its tensors and the named one, which it waits for."""
+    devices = list(devices_of((workload.original, workload.args, output)))
+    named = _named_device(workload.params)
+    if named is None:
+        kind = devices[0].type if devices else "cpu"
+    else:
+        kind, device = named, torch.device(named)
+        is_there = any(device in (found, torch.device(found.type)) for found in devices)
+        devices += [device] if device.type != "cpu" and not is_there else []
+    synchronize = _synchronizer(devices)
     loop = make_measured_loop(len(workload.args), synchronize, workload.keywords)
-    return dataclasses.replace(workload, device=device, loop=loop, synchronize=synchronize)
+    return dataclasses.replace(workload, device=kind, loop=loop, synchronize=synchronize)
 
 
-def device_of(value: Any) -> str:
-    """Kind of the first device beside the CPU that holds a tensor of the value; else ``cpu``."""
-    kinds = (tensor.device.type for tensor in _tensors(value))
-    return next((kind for kind in kinds if kind not in {"cpu", "meta"}), "cpu")
+def devices_of(value: Any) -> tuple[torch.device, ...]:
+    """Devices beside the CPU that hold tensors of the value, each once."""
+    devices = dict.fromkeys(tensor.device for tensor in _tensors(value))
+    return tuple(device for device in devices if device.type not in {"cpu", "meta"})
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -291,16 +296,31 @@ def _compile_failure(error: Exception) -> str:
     return f"torch.compile failed: {_first_line(error)}"
 
 
-def _synchronizer(device: str | None) -> Any:
+def _check_named(device: str | None) -> None:
     kind = (device or "cpu").partition(":")[0]
     if kind == "cpu":
-        return None
+        return
     module = getattr(torch, kind, None)
     if module is None or not hasattr(module, "is_available"):
         raise UsageError(f"this torch knows no device {device!r}")
     if not module.is_available():
         raise MeasurementError(f"no {kind} device can be used here (torch {torch.__version__}); run with --device cpu")
-    return module.synchronize
+
+
+def _synchronizer(devices: Sequence[torch.device]) -> Callable[[], None] | None:
+    """Waits for the devices; None if torch can wait for none of them."""
+    waits: list[Callable[[], None]] = []
+    for device in devices:
+        module = getattr(torch, device.type, None)
+        if (wait := getattr(module, "synchronize", None)) is not None:
+            # Without an argument it waits for the current device only.
+            waits.append(partial(wait, device) if getattr(module, "device_count", int)() > 1 else wait)
+
+    def wait_for_all() -> None:
+        for wait in waits:
+            wait()
+
+    return wait_for_all if len(waits) > 1 else next(iter(waits), None)
 
 
 def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:

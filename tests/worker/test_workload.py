@@ -11,7 +11,7 @@ import torch
 
 from overhead_lens.target import parse_target
 from overhead_lens.worker import workload as workloads
-from overhead_lens.worker.workload import Workload, describe, device_of
+from overhead_lens.worker.workload import Workload, describe, devices_of
 from tests.complaint import complaint
 
 FILE = """
@@ -29,15 +29,19 @@ def one():
 
 
 class Elsewhere(torch.Tensor):
-    """A tensor that says that it is on a second GPU."""
+    """A tensor that says that it is on a GPU."""
+
+    index: int
 
     @property
     def device(self) -> torch.device:
-        return torch.device("cuda:1")
+        return torch.device("cuda", self.index)
 
 
-def elsewhere() -> torch.Tensor:
-    return torch.Tensor._make_subclass(Elsewhere, torch.ones(2))
+def elsewhere(index: int = 1) -> torch.Tensor:
+    tensor = torch.Tensor._make_subclass(Elsewhere, torch.ones(2))
+    tensor.index = index
+    return tensor
 
 
 @pytest.fixture(autouse=True)
@@ -96,25 +100,25 @@ def test_one_of_c_that_does_not_say_what_it_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "device"),
+    ("value", "devices"),
     [
-        (torch.ones(1), "cpu"),
-        (torch.ones(1, device="meta"), "cpu"),
-        ((1, "x", None), "cpu"),
-        (elsewhere(), "cuda"),
-        ((torch.ones(1), {"a": [elsewhere()]}), "cuda"),
-        (SimpleNamespace(x=elsewhere()), "cpu"),
+        (torch.ones(1), []),
+        (torch.ones(1, device="meta"), []),
+        ((1, "x", None), []),
+        (elsewhere(), ["cuda:1"]),
+        ((torch.ones(1), {"a": [elsewhere(), elsewhere(0)]}, elsewhere()), ["cuda:1", "cuda:0"]),
+        (SimpleNamespace(x=elsewhere()), []),
     ],
 )
-def test_where_tensors_are(value: Any, device: str) -> None:
-    assert device_of(value) == device
+def test_where_tensors_are(value: Any, devices: list[str]) -> None:
+    assert list(map(str, devices_of(value))) == devices
 
 
 def test_where_the_parameters_of_a_module_are() -> None:
     layer = torch.nn.Linear(2, 2)
-    assert (device_of(layer), device_of(layer.forward)) == ("cpu", "cpu")
+    assert (devices_of(layer), devices_of(layer.forward)) == ((), ())
     layer.register_buffer("scale", elsewhere())
-    assert (device_of(layer), device_of(layer.forward)) == ("cuda", "cuda")
+    assert devices_of(layer) == devices_of(layer.forward) == (torch.device("cuda:1"),)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +134,45 @@ def test_a_call_waits_for_the_device_of_its_tensors(folder: Path, monkeypatch: p
     assert (found.device, found.on_device) == ("cuda", True)
     found.run(3)
     assert waits == [1]
+
+
+@pytest.mark.parametrize(
+    ("named", "tensors", "waits_for"),
+    [
+        (None, "elsewhere(1)", ["cuda:1"]),
+        (None, "elsewhere(1), elsewhere(0), elsewhere(1)", ["cuda:1", "cuda:0"]),
+        ("cuda", "elsewhere(1)", ["cuda:1"]),
+        ("cuda:1", "elsewhere(1)", ["cuda:1"]),
+        ("cuda:2", "elsewhere(0)", ["cuda:0", "cuda:2"]),
+        ("cuda:2", "None", ["cuda:2"]),
+        ("cuda", "None", ["cuda"]),
+    ],
+)
+def test_a_call_waits_for_every_device_of_its_tensors(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, named: str | None, tensors: str, waits_for: list[str]
+) -> None:
+    waits: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: waits.append(str(device)))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    (folder / "there.py").write_text(f"""
+from dataclasses import dataclass
+from overhead_lens.scenario import Scenario
+from {__name__} import elsewhere
+
+@dataclass(frozen=True)
+class Params:
+    device: str | None = {named!r}
+
+SCENARIO = Scenario(
+    name="there", summary="", source="", params=Params,
+    inputs=lambda params: (({tensors},),), variants={{"one": lambda tensors: None}},
+)
+""")
+    found = load("there.py:one")
+    assert (found.device, found.on_device) == (named or "cuda", True)
+    found.run(3)
+    assert waits == waits_for
 
 
 def test_a_call_on_the_cpu_waits_for_nothing() -> None:
