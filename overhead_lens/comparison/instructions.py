@@ -107,7 +107,7 @@ def compare_instructions(base: InstructionBudget, new: InstructionBudget) -> Ins
 def instruction_differences(base: CountedCall, new: CountedCall) -> list[str]:
     """Reasons why the counts of two captures cannot be compared, one line each.
 
-    Machines may differ: valgrind shows every program the same processor.
+    Machines may differ: all that count are x86-64 ones, and valgrind shows every program the same processor.
     """
     return mismatches(_context(base), _context(new))
 

@@ -160,6 +160,18 @@ def test_a_torch_that_names_no_lines_is_said_to() -> None:
     assert note not in printed(full())
 
 
+def test_a_call_that_was_compiled_before_is_said_to_be() -> None:
+    """It is not eager, and its guards are not listed for another reason than the version of torch."""
+    made = full()
+    guards = (Guard("TENSOR_MATCH", 1_500.0), Guard("GLOBAL_STATE", 500.0))
+    before = printed(replace(made, subject=replace(made.subject, compile=False), guards=guards, guard_tree=None))
+    assert before.startswith("drawn, with compiled code, cpu ")
+    assert "whose guards are not listed one by one: measure the uncompiled function with --compile" in " ".join(
+        before.split()
+    )
+    assert "this torch does not tell" not in before
+
+
 def test_difference() -> None:
     slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
     expect("difference.txt", printed(difference(replace(full(), units=1), slower)))

@@ -147,7 +147,10 @@ def _guards(breakdown: Breakdown) -> list[Section]:
     cheaper = left_out(len(guards) - _MOST_GUARDS, "cheaper guards")
     notes: list[Block] = [Notes([*cheaper, *guard_lines(breakdown.guard_groups)])]
     notes.append(Notes([f"{note.kind} at {note.place}: {note.reason}" for note in breakdown.compile_notes], "warning"))
-    if not any(guard.cause for guard in guards):
+    if not breakdown.subject.compile:
+        own = "the call brings compiled code of its own, whose guards are not listed one by one"
+        notes.append(Notes([f"{own}: measure the uncompiled function with --compile (compile=True)"], "dim"))
+    elif not any(guard.cause for guard in guards):
         notes.append(Notes(["this torch does not tell which line of the source needed a guard"], "dim"))
     found = {heading: [each for each in breakdown.guard_groups if each.by == by] for by, heading in _GROUPS.items()}
     groups = [_grouped(group, heading) for heading, group in found.items() if group]
