@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import random
 import re
 from dataclasses import replace
 
@@ -287,3 +288,40 @@ def test_nothing_measured() -> None:
     text = printed(breakdown())
     assert "Nothing was measured." in text
     assert "unattributed" in printed(difference(breakdown(), breakdown(unattributed=5)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_guard_is_shown_or_counted(seed: int) -> None:
+    drawn = random.Random(seed)
+    guards = tuple(Guard(f"KIND_{number}", drawn.uniform(1, 1_000), 5.0) for number in range(drawn.randint(1, 120)))
+    text = printed(replace(full(), guards=guards, guard_tree=drawn.choice([None, full().guard_tree])))
+    shown = sum(guard.guard in text.split() for guard in guards)
+    more = re.search(r"^ +(\d+) more$", text, re.MULTILINE)
+    cheaper = re.search(r"(\d+) cheaper guards are left out", text)
+    assert shown == min(6, len(guards))
+    assert int(more[1] if more else 0) == min(40, len(guards)) - shown
+    assert int(cheaper[1] if cheaper else 0) == max(0, len(guards) - 40)
+
+
+def operators(drawn: random.Random, total_ns: int, depth: int, names: list[str]) -> Operator:
+    """A tree whose children take no more than their parent; the names it has are put into ``names``."""
+    names.append(f"aten::op{len(names)}")
+    name, left_ns, children = names[-1], total_ns, []
+    for _ in range(drawn.randint(0, 12) if depth else 0):
+        children.append(operators(drawn, round(left_ns * drawn.choice([0.001, 0.01, 0.03, 0.2])), depth - 1, names))
+        left_ns -= children[-1].total_ns
+    return Operator(name, total_ns, left_ns, {"python": left_ns}, tuple(children))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_operator_is_shown_or_counted(seed: int) -> None:
+    drawn, names = random.Random(seed), list[str]()
+    children = [operators(drawn, ns, 3, names) for ns in (400_000, 300_000, 200_000)]
+    text = printed(
+        replace(full(), operators=Operator("root", 1_000_000, 100_000, {"python": 100_000}, tuple(children)))
+    )
+    shown = sum(name in text.split() for name in names)
+    less = re.search(r"^ *([\d,]+) with less time", text, re.MULTILINE)
+    rest = re.search(r"([\d,]+) operators of still less time are left out", text)
+    counts = [int(found[1].replace(",", "")) for found in (less, rest) if found]
+    assert (shown + sum(counts), shown <= 60) == (len(names), True)

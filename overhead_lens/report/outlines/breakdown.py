@@ -197,20 +197,26 @@ def _operators(root: Operator | None) -> Section | None:
         return None
     columns = [names("operator"), Column("total"), Column("share", gives_way=1), Column("self", gives_way=2)]
     columns += [names("self time by category", gives_way=3), names("called from", gives_way=4)]
-    table = Table(columns, list(_operator_rows(root, root, 0, _least_ns(root))), more="with less time")
-    return Section("Operators, by samples", [table], is_open=False)
+    totals = _totals(root)
+    table = Table(columns, list(_operator_rows(root, root, 0, _least_ns(totals))), more="with less time")
+    rest = left_out(len(totals) - len(table.rows), "operators of still less time")
+    return Section("Operators, by samples", [table, Notes(rest)], is_open=False)
 
 
-def _least_ns(root: Operator) -> float:
-    """The least time of an operator in the table: a share of the whole, and that of the last of the costliest."""
-    totals: list[float] = []
+def _totals(root: Operator) -> list[int]:
+    """Times of all operators in ns, the largest first: the whole."""
+    totals: list[int] = []
     todo = [root]
     while todo:
         node = todo.pop()
         totals.append(node.total_ns)
         todo += node.children
-    last = sorted(totals, reverse=True)[:_MOST_OPERATORS][-1]
-    return max(last, _LEAST_OPERATOR * max(1, root.total_ns))
+    return sorted(totals, reverse=True)
+
+
+def _least_ns(totals: Sequence[int]) -> float:
+    """The least time of an operator in the table: a share of the whole, and that of the last of the costliest."""
+    return max(totals[:_MOST_OPERATORS][-1], _LEAST_OPERATOR * max(1, totals[0]))
 
 
 def _operator_rows(node: Operator, root: Operator, depth: int, least_ns: float) -> Iterator[Row]:
