@@ -79,7 +79,7 @@ class Trials:
         before = _state()
         try:
             made = remedied(self._workload, self._remedies(names), self._folder)
-            outcome = _outcome(made, checks=True)
+            outcome = _outcome(made, checks=self.repeats)
         except NotApplicableError as error:
             return None, _trial("not_applicable", str(error))
         except Exception as error:
@@ -216,7 +216,7 @@ def compare_outcome(session: Session, folder: str) -> dict[str, Any]:
     """Hold the call of this process, which has remedies, against the outcome of the call as it is."""
     value, reason, repeats = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
     try:
-        base, own = Outcome(value, reason), _outcome(Remedied(session.workload), checks=True)
+        base, own = Outcome(value, reason), _outcome(Remedied(session.workload), checks=repeats)
     except Exception as error:
         return _trial("failed", _why(error))
     output = compared(base, own) if repeats else UNKNOWN
