@@ -136,9 +136,9 @@ def record_call(
         if target is None:
             name = name_of(function)
             here = Target(name, module=str(getattr(function, "__module__", "") or ""), name=name)
-            request = _request(here, compile, replace(effort, processes=1), "profile")
+            request = _request(here, arguments, compile, replace(effort, processes=1), "profile")
             return record_here(replace(request, output=output), function, arguments, listener)
-        request = replace(_request(target, compile, effort, "profile"), output=output)
+        request = replace(_request(target, arguments, compile, effort, "profile"), output=output)
         return record(replace(request, instructions=instructions, counted_calls=counted_calls), listener)
 
 
@@ -167,7 +167,9 @@ def count_call(
         target, reason = _fresh_target(stack, function, arguments)
         if target is None:
             raise UsageError(f"{_COUNTED_FRESH}: {reason}")
-        return record_counts(replace(_request(target, compile, QUICK, "profile"), output=output), calls, listener)
+        return record_counts(
+            replace(_request(target, arguments, compile, QUICK, "profile"), output=output), calls, listener
+        )
 
 
 def compare(
@@ -226,11 +228,12 @@ def advise(fn: Callable[..., Any], /, *args: Any, compile: bool = False, quick: 
     """
     _check_place("advise")
     with ExitStack() as stack:
-        target, reason = _fresh_target(stack, fn, Arguments(args, kwargs))
+        arguments = Arguments(args, kwargs)
+        target, reason = _fresh_target(stack, fn, arguments)
         if target is None:
             raise UsageError(f"remedies are tried in fresh processes: {reason}")
         listener = stack.enter_context(progress(quiet=False))
-        request = _request(target, compile, QUICK if quick else STANDARD, "advise")
+        request = _request(target, arguments, compile, QUICK if quick else STANDARD, "advise")
         return advice_of(record_advice(request, None, default_classifier(), listener), default_classifier())
 
 
@@ -332,7 +335,7 @@ def _compare_functions(
             target, reason = _fresh_target(stack, function, arguments)
             if target is None:
                 raise UsageError(f"functions are compared in fresh processes: {reason}")
-            requests.append(_request(target, compile, paired_effort(compiles=compile), "compare"))
+            requests.append(_request(target, arguments, compile, paired_effort(compiles=compile), "compare"))
         listener = stack.enter_context(progress(quiet=False))
         return measure_pair((requests[0], requests[1]), None, default_classifier(), MARGIN_SHARE, listener).delta
 
@@ -352,7 +355,7 @@ def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arg
     return replace(target, arguments=file), ""
 
 
-def _request(target: Target, compiles: bool, effort: Effort, command: str) -> Request:
+def _request(target: Target, arguments: Arguments, compiles: bool, effort: Effort, command: str) -> Request:
     torch = sys.modules.get("torch")
     threads = {} if torch is None else {"OMP_NUM_THREADS": str(torch.get_num_threads())}
     return Request(
@@ -363,6 +366,7 @@ def _request(target: Target, compiles: bool, effort: Effort, command: str) -> Re
         effort=effort,
         command=(f"overhead_lens.{command}", target.text),
         variables={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **threads},
+        has_arguments=bool(arguments.values),
     )
 
 

@@ -55,6 +55,7 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
         compile_options: Keyword arguments of torch.compile; None for an eager call.
         target, inputs: The subject and the source of its arguments as the user named them.
         assigned: Assigned parameters, name to text; None in a capture that does not say.
+        has_arguments: Whether a call from Python had arguments, which are not stored; None in a capture that does not say.
         instruments: Entries of the instruments, by name.
         warnings: Warnings of the recorder.
         recorded_with: Identity of a recording in turns; None for a capture recorded alone.
@@ -68,6 +69,7 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
     target: str = ""
     inputs: str | None = None
     assigned: dict[str, str] | None = None
+    has_arguments: bool | None = None
     effort: dict[str, int] = msgspec.field(default_factory=dict)
     instruments: dict[str, Any] = msgspec.field(default_factory=dict)
     warnings: list[str] = msgspec.field(default_factory=list)

@@ -92,6 +92,7 @@ class Request(Order):
         counted_calls: Calls whose instructions are counted; None for as many as their time allows.
         remedies: What the call is changed by; None for the call as it is.
         displaced_bytes: Memory that is read before every call, 0 for a hot loop; None if caches are not part of the request.
+        has_arguments: Whether a call from Python has arguments.
     """
 
     instructions: bool = False
@@ -100,6 +101,7 @@ class Request(Order):
     variables: Mapping[str, str] = field(default_factory=dict)
     remedies: Remedies | None = None
     displaced_bytes: int | None = None
+    has_arguments: bool = False
 
     def load_arguments(self) -> dict[str, Any]:
         """Arguments of the worker's ``load``."""

@@ -105,6 +105,7 @@ class Side:
             work=workload.work if workload.work_known else None,
             units=workload.work.units,
             **requested(request),
+            has_arguments=request.has_arguments,
             instruments={name: msgspec.to_builtins(note) for name, note in notes.items() if note is not None},
             warnings=self.warnings,
             recorded_with=recorded_with,

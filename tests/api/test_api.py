@@ -15,6 +15,7 @@ import torch
 
 import overhead_lens as ol
 from overhead_lens import api
+from overhead_lens.captures.directory import read_capture
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
 from overhead_lens.stored import compare_captures
@@ -191,6 +192,7 @@ def test_functions_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPat
         delta = ol.compare(plain.total, plain.larger, list(range(100)), factor=2)
     subject = budget.subject
     assert (subject.kind, subject.title, budget.wall.processes) == ("function", "tests.api.plain:total", 3)
+    assert read_capture(Path(budget.capture)).meta.has_arguments
     assert sum(each.ns for each in budget.host) == budget.wall.ns
     assert (delta.verdict, delta.blame) == ("slower", ("python",))
     assert isinstance(delta.to_pandas(), pd.DataFrame)

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from overhead_lens.captures.directory import Capture, read_capture
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.request import QUICK, STANDARD, Effort, Request
 from overhead_lens.recorder.paired import PAIRED
 from overhead_lens.studies.check.rerun import request_of
+from overhead_lens.subject import Kind, Subject
 from tests.drawn.captures import META as DRAWN
 from tests.drawn.captures import draw_capture, typed
 
@@ -44,6 +46,40 @@ def test_an_effort_that_is_none_damages_a_capture(stored: Any, tmp_path: Path) -
     path = draw_capture(tmp_path / "c", effort=stored)
     with pytest.raises(UsageError, match=r"is damaged: meta\.json: Expected `\w+`, got `\w+` - at `\$\.effort"):
         read_capture(path)
+
+
+FROM_PYTHON = "overhead_lens.profile json:dumps"
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "has_arguments", "inputs", "repeatable"),
+    [
+        ("function", FROM_PYTHON, True, None, False),
+        ("function", FROM_PYTHON, True, "make", True),
+        ("function", FROM_PYTHON, False, None, True),
+        # Stored before captures said it.
+        ("function", FROM_PYTHON, None, None, False),
+        ("function", "overhead-lens profile json:dumps", None, None, True),
+        ("callable", FROM_PYTHON, False, None, False),
+        ("callable", FROM_PYTHON, True, "make", False),
+    ],
+)
+def test_a_call_from_python_is_measured_again_if_its_arguments_are_known(
+    kind: Kind, command: str, has_arguments: bool | None, inputs: str | None, repeatable: bool
+) -> None:
+    subject = Subject(kind, "json", "dumps")
+    meta = CaptureMeta(subject=subject, target="json:dumps", command=command, has_arguments=has_arguments)
+    capture = Capture(Path("drawn"), meta)
+    assert request_of(capture, "add1", None, 1.0).target.text == "add1"
+    if repeatable:
+        assert request_of(capture, None, None, 1.0, inputs).target.text == "json:dumps"
+        return
+    with pytest.raises(UsageError) as refused:
+        request_of(capture, None, None, 1.0, inputs)
+    assert str(refused.value) == (
+        "drawn is of a call from Python, whose arguments are not stored: "
+        "name the function and what makes them, my.py:f --inputs my.py:make"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from overhead_lens.captures.directory import Capture
-from overhead_lens.captures.model import HOT_CACHES
+from overhead_lens.captures.model import HOT_CACHES, CaptureMeta
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.instructions.evidence import Counted
 from overhead_lens.machine.request import Effort, Request
@@ -34,6 +34,11 @@ def request_of(
         raise UsageError(
             f"{capture.path} was measured with {meta.caches}: measure again with `profile --cold`, and compare by `diff`"
         )
+    if target is None and not _is_repeatable(meta, inputs):
+        raise UsageError(
+            f"{capture.path} is of a call from Python, whose arguments are not stored: "
+            "name the function and what makes them, my.py:f --inputs my.py:make"
+        )
     named = target or meta.target or f"{meta.subject.name}:{meta.subject.variant}"
     params = {name: str(value) for name, value in meta.subject.params.items()}
     counted = capture.note("instructions", Counted)
@@ -47,6 +52,15 @@ def request_of(
         instructions=counted is not None,
         counted_calls=None if counted is None else counted.calls,
     )
+
+
+def _is_repeatable(meta: CaptureMeta, inputs: str | None) -> bool:
+    """Whether the stored target, with the inputs that the user names, is the measured call."""
+    if meta.subject.kind == "callable":
+        # It was measured where it was defined: its name may be anything's elsewhere.
+        return False
+    unknown = meta.has_arguments is None and meta.command.startswith("overhead_lens.")
+    return inputs is not None or not (meta.has_arguments or unknown)
 
 
 def _effort(stored: Mapping[str, int]) -> Effort:
