@@ -32,6 +32,10 @@ from overhead_lens.traces.structure.compare import compare_structure
 from overhead_lens.traces.structure.model import StructureDelta
 
 
+class MismatchError(UsageError):
+    """Two captures differ in more than what is compared."""
+
+
 def budget_of(path: Path, classifier: Classifier) -> Budget:
     """Analyze a stored capture.
 
@@ -70,11 +74,12 @@ def compare_captures(
         force: Compare captures of different machines, versions or sizes.
 
     Raises:
-        UsageError: One is not a complete capture, or they differ in more than what is compared.
+        UsageError: One is not a complete capture.
+        MismatchError: They differ in more than what is compared.
     """
     found = differences(read_capture(base).meta, read_capture(new).meta)
     if found and not force:
-        raise UsageError(f"the captures differ in {'; '.join(found)}: use --allow-mismatch to compare them anyway")
+        raise MismatchError(f"the captures differ in {'; '.join(found)}")
     before, after = budgets_of((base, new), classifier)
     return compare_budgets(before, after, margin_share)
 

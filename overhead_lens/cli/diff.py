@@ -26,7 +26,7 @@ def diff(
 ) -> None:
     """Compare two captures or runs and exit 1 if the new one is slower. Also show what changed between traces or processes."""
     from overhead_lens.directories import checks_context, compare_directories
-    from overhead_lens.stored import compare_traces
+    from overhead_lens.stored import MismatchError, compare_traces
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
@@ -44,7 +44,10 @@ def diff(
     else:
         if not checks_context(base):
             refuse(context, "with runs and watched processes, whose machines are not compared", "allow_mismatch")
-        delta = compare_directories(base, new, classifier, margin_share, force=allowed)
+        try:
+            delta = compare_directories(base, new, classifier, margin_share, force=allowed)
+        except MismatchError as error:
+            raise UsageError(f"{error}: use --allow-mismatch to compare them anyway") from error
     show(delta, Format(json_, html, classifier, force=force))
     # Traces and watched processes say what changed, and not whether it became slower.
     if getattr(delta, "verdict", None) == "slower":

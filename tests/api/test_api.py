@@ -99,6 +99,13 @@ def test_captures_are_loaded_and_compared(tmp_path: Path) -> None:
     assert validated(delta.to_json())["verdict"] == "slower"
 
 
+def test_captures_that_differ_are_refused_without_an_option_of_the_command_line(tmp_path: Path) -> None:
+    base, new = (draw_capture(tmp_path / name, params={"size": size}) for name, size in (("base", 1), ("new", 2)))
+    with pytest.raises(UsageError) as refused:
+        ol.compare(base, new)
+    assert str(refused.value) == "the captures differ in params: {'size': 1} against {'size': 2}"
+
+
 def test_the_directory_of_a_comparison_is_its_difference(tmp_path: Path) -> None:
     for name, ns in (("base", 1_000), ("new", 3_000)):
         draw_capture(tmp_path / name, call_ns=ns)
