@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from overhead_lens.captures.files import MARK, META
+from overhead_lens.captures.files import DELTA, MARK, META, RANK
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.captures.upgrade import capture_of_1
 from overhead_lens.errors import Interrupted, MeasurementError, OverheadLensError, UsageError
@@ -79,6 +79,7 @@ class Capture:
 
 # Schemas of studies.
 _OF_A_STUDY = re.compile(r"overhead-lens/(\w+)-capture/\d+")
+_NAMES = {"advice": "advice", "process": "a watched process"}
 
 
 @contextmanager
@@ -201,7 +202,8 @@ def read_capture(path: Path) -> Capture:
     """
     study = study_of(path)
     if study is not None:
-        raise UsageError(f"{path} is a {study}, not the capture of a call; `overhead-lens report` shows it")
+        name = _NAMES.get(study, f"a {study}")
+        raise UsageError(f"{path} is {name}, not the capture of a call; `overhead-lens report` shows it")
     return Capture(path, read_meta(path, CAPTURE))
 
 
@@ -216,7 +218,7 @@ def read_meta(path: Path, kind: Kind[Meta]) -> Meta:
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"{path} is not a complete {kind.noun}: it has no {META} (was it interrupted?)") from None
+        raise UsageError(f"{path} {_without_meta(path, kind.noun)}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise damaged(kind.noun, path, f"{META}: {error}") from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
@@ -226,6 +228,15 @@ def read_meta(path: Path, kind: Kind[Meta]) -> Meta:
         return msgspec.convert(kind.upgrades[schema](meta) if schema in kind.upgrades else meta, kind.meta)
     except (msgspec.ValidationError, OverheadLensError) as error:
         raise damaged(kind.noun, path, f"{META}: {error}") from error
+
+
+def _without_meta(path: Path, noun: str) -> str:
+    """What a directory without ``meta.json`` is: some hold directories of their own."""
+    held = sorted(file.parent for file in path.glob(f"*/{META}"))
+    for mark, of in ((DELTA, "captures of a comparison"), (f"{RANK}*", "ranks of a job")):
+        if held and any(path.glob(mark)):
+            return f"holds the {of}: name one of them, {held[0]}"
+    return f"is not a complete {noun}: it has no {META} (was it interrupted?)"
 
 
 def damaged(noun: str, path: Path, fault: object) -> UsageError:

@@ -31,4 +31,7 @@ CALLGRIND = "callgrind.out.gz"
 DELTA = "delta.json"
 """What marks the directory of two captures that were recorded in turns: their difference."""
 
+RANK = "rank-"
+"""What the name of a directory begins with that holds the run of one rank of a job."""
+
 MARK = ".claimed"

@@ -163,13 +163,9 @@ def _drawn(target: Path, picture: Path, rules: Path | None) -> Path | None:
 
 
 def _draw_directory(target: Path, picture: Path, rules: Path | None) -> None:
-    from overhead_lens.directories import JOB, export_directory, kind_of
-    from overhead_lens.studies.run.job import RANK
+    from overhead_lens.directories import export_directory
     from overhead_lens.taxonomy.classifier import default_classifier
 
-    if kind_of(target) == JOB:
-        ranks = sorted(rank.name for rank in target.glob(f"{RANK}*"))
-        raise UsageError(f"{target} holds the {len(ranks)} ranks of a job: open one of them, {target / ranks[0]}")
     export_directory(target, picture, "perfetto", default_classifier(rules))
 
 

@@ -133,7 +133,7 @@ def _noting_failures() -> Iterator[None]:
 
 def _rank() -> str | None:
     """The name of this process's rank under torchrun, ``rank-1``."""
-    from overhead_lens.studies.run.job import RANK
+    from overhead_lens.captures.files import RANK
 
     rank = os.environ.get("RANK", "")
     return f"{RANK}{rank}" if rank.isdigit() else None

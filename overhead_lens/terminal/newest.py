@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from overhead_lens.captures.files import DELTA, META
+from overhead_lens.captures.files import DELTA, META, RANK
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.request import CAPTURES
 
 # Written last, by a recording or a rank of a job.
-_COMPLETE = (META, DELTA, f"rank-*/{META}")
+_COMPLETE = (META, DELTA, f"{RANK}*/{META}")
 
 
 def newest_or(path: Path | None) -> Path:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import gzip
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from overhead_lens.captures.directory import (
     recording_directory,
     write_meta,
 )
+from overhead_lens.captures.files import DELTA
 from overhead_lens.captures.files import META as META_FILE
 from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError, UsageError
 from overhead_lens.instruments.clock.evidence import as_table, read_blocks
 from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.stored import evidence_of
-from tests.drawn.captures import META, ROW, store_meta, typed
+from tests.drawn.captures import META, ROW, draw_capture, store_meta, typed
 from tests.drawn.captures import complete as fill
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
@@ -261,6 +263,36 @@ def test_a_clock_that_cannot_be(tmp_path: Path, column: str, least: int) -> None
         ).to_parquet(path / "clock.parquet")
         with pytest.raises(UsageError, match=message):
             read_blocks(capture)
+
+
+@pytest.mark.parametrize(
+    ("study", "name"),
+    [("advice", "advice"), ("ladder", "a ladder"), ("run", "a run"), ("process", "a watched process")],
+)
+def test_another_result_is_named(tmp_path: Path, study: str, name: str) -> None:
+    (tmp_path / META_FILE).write_text(json.dumps({"schema": f"overhead-lens/{study}-capture/1"}))
+    with pytest.raises(UsageError) as refused:
+        read_capture(tmp_path)
+    assert str(refused.value) == f"{tmp_path} is {name}, not the capture of a call; `overhead-lens report` shows it"
+
+
+@pytest.mark.parametrize(
+    ("inside", "beside", "said"),
+    [
+        (("base", "new"), DELTA, "holds the captures of a comparison: name one of them, {}/base"),
+        (("rank-1", "rank-0"), ".printing", "holds the ranks of a job: name one of them, {}/rank-0"),
+        (("base", "new"), "clock-0.log", "is not a complete capture: it has no meta.json (was it interrupted?)"),
+    ],
+)
+def test_what_holds_complete_results_was_not_interrupted(
+    tmp_path: Path, inside: Sequence[str], beside: str, said: str
+) -> None:
+    for name in inside:
+        draw_capture(tmp_path / name)
+    (tmp_path / beside).touch()
+    with pytest.raises(UsageError) as refused:
+        read_capture(tmp_path)
+    assert str(refused.value) == f"{tmp_path} {said.format(tmp_path)}"
 
 
 def test_a_name_too_long_is_no_capture() -> None:

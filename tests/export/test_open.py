@@ -328,7 +328,7 @@ def test_what_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
             "the capture newer has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/2'",
         ),
         ("run", "the run run is damaged: "),
-        ("job", "job holds the 1 ranks of a job: open one of them, job/rank-0"),
+        ("job", "job holds the ranks of a job: name one of them, job/rank-0"),
         (
             REFERENCE / "ladder",
             f"{REFERENCE / 'ladder'} is a ladder, not the capture of a call; `overhead-lens report` shows it",

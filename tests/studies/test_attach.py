@@ -159,7 +159,9 @@ def test_commands_for_calls_refuse_it_by_name(tmp_path: Path) -> None:
     draw_process(tmp_path / "p", *thread(10, "MainThread", 600))
     done = lens("check", "p", cwd=tmp_path)
     assert done.returncode == 2
-    with pytest.raises(UsageError, match=r"is a process, not the capture of a call; `overhead-lens report` shows it"):
+    with pytest.raises(
+        UsageError, match=r"is a watched process, not the capture of a call; `overhead-lens report` shows it"
+    ):
         ol.compare(tmp_path / "p", tmp_path / "p")
 
 

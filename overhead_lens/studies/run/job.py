@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.captures.directory import schema_of
-from overhead_lens.captures.files import META
+from overhead_lens.captures.files import META, RANK
 from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
 from overhead_lens.studies.run.stored import RUN
 from overhead_lens.taxonomy.classifier import Classifier
-
-RANK = "rank-"
 
 
 @dataclass(frozen=True, slots=True)
