@@ -109,10 +109,9 @@ def _options(
 
 
 def _listen_for_the_end() -> None:
-    """End on SIGINT and SIGTERM; what a shell ignores for a job in the background stays ignored, by run programs too."""
+    """End on SIGINT and SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            listen(number, _interrupt)
+        listen(number, _interrupt)
 
 
 def main() -> None:

@@ -15,7 +15,9 @@ _AGAIN_S = 0.05
 
 
 def listen(number: int, interrupt: Callable[[int], None]) -> Any:
-    """Answer a signal by a function that raises; returns the handler, which ``signal.getsignal`` knows.
+    """Answer a signal by a function, which may raise; returns the handler, which ``signal.getsignal`` knows.
+
+    What a shell ignores for a job in the background stays ignored, by run programs too.
 
     While the main thread imports, the signal waits: a C extension that is being loaded may clear an exception, and Python
     prints and drops one that is raised where the import's own locks are freed.
@@ -29,6 +31,8 @@ def listen(number: int, interrupt: Callable[[int], None]) -> Any:
         else:
             interrupt(number)
 
+    if signal.getsignal(number) is signal.SIG_IGN:
+        return signal.SIG_IGN
     signal.signal(number, handle)
     return handle
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from types import FrameType
+
+from overhead_lens.terminal.interrupt import listen
 
 _LOOK_S = 0.1
 _MOST_BYTES = 1024
@@ -19,11 +20,8 @@ _MOST_BYTES = 1024
 def until_interrupted() -> Iterator[Event]:
     """An event that Ctrl-C sets while the block runs, instead of ending the program."""
     pressed = Event()
-
-    def press(_signal: int, _frame: FrameType | None) -> None:
-        pressed.set()
-
-    before = signal.signal(signal.SIGINT, press)
+    before = signal.getsignal(signal.SIGINT)
+    listen(signal.SIGINT, lambda _number: pressed.set())
     try:
         yield pressed
     finally:

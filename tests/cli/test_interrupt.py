@@ -6,14 +6,16 @@ import importlib
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from overhead_lens import __main__ as program
 from overhead_lens.errors import EndedEarly, Interrupted
+from overhead_lens.terminal.keys import until_interrupted
 from overhead_lens.terminal.refine import ending_early
 
 # As a C extension does whose initialization clears any error, and as Python does where it frees an import's locks.
@@ -78,4 +80,25 @@ def test_the_signal_is_answered_as_before_once_nothing_may_end_early() -> None:
         before = signal.getsignal(signal.SIGINT)
         with ending_early():
             assert signal.getsignal(signal.SIGINT) is not before
+        assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("waiting", [ending_early, until_interrupted])
+def test_a_signal_that_is_ignored_from_the_start_stays_ignored(waiting: Callable[[], Any]) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with waiting() as pressed:
+            signal.raise_signal(signal.SIGINT)
+        assert not pressed.is_set()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_a_watch_without_an_exception() -> None:
+    with _as_the_program_starts():
+        before = signal.getsignal(signal.SIGINT)
+        with until_interrupted() as pressed:
+            signal.raise_signal(signal.SIGINT)
+        assert pressed.is_set()
         assert signal.getsignal(signal.SIGINT) is before
