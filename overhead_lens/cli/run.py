@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -43,7 +43,7 @@ def run(
     from overhead_lens.machine.request import CAPTURES
     from overhead_lens.report.forms import to_html, to_json
     from overhead_lens.studies.run.analysis import run_budget_of
-    from overhead_lens.studies.run.record import Program, record_run
+    from overhead_lens.studies.run.record import NotStoredError, Program, record_run
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import print_result, write_text
 
@@ -53,7 +53,11 @@ def run(
         _file_of_rank(name, file, force=force) for name, file in (("--json-file", json_file), ("--html", html))
     )
     classifier = default_classifier(rules)
-    path, exit_code = record_run(program, _of_rank(output, program.label), CAPTURES)
+    try:
+        path, exit_code = record_run(program, _of_rank(output, program.label), CAPTURES)
+    except NotStoredError as error:
+        _say(str(error))
+        _end_as(error.code)
     with _noting_failures():
         budget = run_budget_of(path, classifier)
         with _noting_failures():
@@ -127,8 +131,12 @@ def _noting_failures() -> Iterator[None]:
         return
     except Exception as error:
         said = str(error) if isinstance(error, (OverheadLensError, OSError)) else internal_error(error)
-        with suppress(OSError):
-            print(f"overhead-lens: {plain(said)}", file=sys.stderr)
+        _say(said)
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):
+        print(f"overhead-lens: {plain(line)}", file=sys.stderr)
 
 
 def _rank() -> str | None:
@@ -151,7 +159,7 @@ def _of_rank(output: Path | None, label: str) -> Path | None:
     return next(place for place in places if not place.exists())
 
 
-def _end_as(exit_code: int) -> None:
+def _end_as(exit_code: int) -> NoReturn:
     """End as the program did, by the same signal if it was one."""
     sys.stdout.flush()
     try:

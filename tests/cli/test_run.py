@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -83,6 +84,29 @@ def test_an_analysis_that_fails_is_a_line_and_the_exit_code_is_the_programs(
     done = lens("run", "--output", "kept", "--json-file", "run.json", "train.py", cwd=tmp_path)
     assert (error_line(done), done.returncode) == ("internal error (please report): KeyError: 'a'", 7)
     assert json.loads((tmp_path / "run.json").read_text())["exit_code"] == 7
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "cannot write to kept: No space left on device; choose another place with --output",
+        ),
+        (KeyError("a"), "internal error (please report): KeyError: 'a'"),
+    ],
+)
+def test_a_directory_that_cannot_be_written_is_a_line_and_the_exit_code_is_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, line: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    (tmp_path / "train.py").write_text("raise SystemExit(7)")
+    monkeypatch.setattr("overhead_lens.studies.run.record.write_meta", fail)
+    done = lens("run", "--output", "kept", "train.py", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == (line, 7)
 
 
 @pytest.mark.measures

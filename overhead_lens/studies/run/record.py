@@ -24,10 +24,10 @@ from typing import Any
 
 import pandas as pd
 
-from overhead_lens.captures.directory import recording_directory, write_meta
+from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
 from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.captures.model import recorded
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError, internal_error
 from overhead_lens.machine.cores import cpu_quota
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.machine.request import command_line
@@ -53,12 +53,25 @@ class Program:
         return Path(self.command[1] if self.command[0] == "-m" else self.command[0]).stem
 
 
+class NotStoredError(MeasurementError):
+    """The program has ended, and what was measured cannot be stored.
+
+    Args:
+        code: The program's exit code, negative for a signal.
+    """
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Path, int]:
     """Run a program and store what was measured; returns the directory and the exit code, negative for a signal.
 
     Raises:
         UsageError: There is no such script, or the output place is taken.
         MeasurementError: Nothing can be written, or the program cannot be started.
+        NotStoredError: Nothing can be written at its end.
     """
     if program.command[0] != "-m" and not Path(program.command[0]).exists():
         raise UsageError(f"no script {program.command[0]}")
@@ -66,14 +79,26 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
     with recording_directory(output, parent, f"run-{program.label}") as folder:
         area = Area.create(folder)
         child = _start(program, folder)
-        with _left_to(child), RunSampler(child.pid, area, folder) as sampler:
-            while child.poll() is None:
-                time.sleep(sampler.wait_s)
-                sampler.attend()
-            # Its sampler may take long to end.
-            ended_ns = time.perf_counter_ns()
-        _write(program, folder, area, child, sampler, started, ended_ns)
+        try:
+            with _left_to(child), RunSampler(child.pid, area, folder) as sampler:
+                while child.poll() is None:
+                    time.sleep(sampler.wait_s)
+                    sampler.attend()
+                # Its sampler may take long to end.
+                ended_ns = time.perf_counter_ns()
+            _write(program, folder, area, child, sampler, started, ended_ns)
+        except Exception as error:
+            if child.returncode is None:
+                raise
+            raise NotStoredError(_said(folder, error), child.returncode) from error
         return folder, child.returncode
+
+
+def _said(folder: Path, error: Exception) -> str:
+    """The line for an error at the program's end."""
+    if isinstance(error, OSError):
+        return cannot_write(folder, error)
+    return str(error) if isinstance(error, OverheadLensError) else internal_error(error)
 
 
 def _start(program: Program, folder: Path) -> subprocess.Popen[bytes]:
