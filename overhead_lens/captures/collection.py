@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from overhead_lens.captures.directory import CAPTURE, schema_of
+from overhead_lens.captures.directory import CAPTURE, fields_of
 from overhead_lens.captures.files import CLOCK, KINETO, MARK, META, STACKS
 
 _OF_A_CAPTURE = frozenset({CLOCK, KINETO, MARK, STACKS, "tracer.log", "clock-0.log"})
@@ -22,19 +22,17 @@ class Skipped:
 
 
 def find_captures(folder: Path) -> tuple[list[Path], list[Skipped]]:
-    """Complete captures and other directories, by path; hidden directories and links are not entered."""
+    """Complete captures recorded alone, and other directories, by path; hidden directories and links are not entered."""
     captures: list[Path] = []
     skipped: list[Skipped] = []
     for name, inside, files in os.walk(folder):
         path = Path(name)
         if META in files:
             inside.clear()
-            schema = schema_of(path)
-            # An unreadable one is a damaged capture, which its reader reports.
-            if schema is None or CAPTURE.is_of(schema):
-                captures.append(path)
+            if reason := _foreign(path):
+                skipped.append(Skipped(str(path), "foreign", reason))
             else:
-                skipped.append(Skipped(str(path), "foreign", f"it has schema {schema!r}"))
+                captures.append(path)
             continue
         inside[:] = sorted(child for child in inside if not child.startswith("."))
         if _OF_A_CAPTURE & set(files):
@@ -42,3 +40,13 @@ def find_captures(folder: Path) -> tuple[list[Path], list[Skipped]]:
         elif not inside and path != folder:
             skipped.append(Skipped(str(path), "foreign", "it holds no capture"))
     return sorted(captures), skipped
+
+
+def _foreign(path: Path) -> str:
+    """Why a complete directory is not a capture recorded alone; empty if it is one."""
+    fields = fields_of(path)
+    schema = fields.get("schema")
+    # An unreadable one is a damaged capture, which its reader reports.
+    if schema is not None and not CAPTURE.is_of(schema):
+        return f"it has schema {schema!r}"
+    return "it is a side of a comparison, measured in turns with the other" if fields.get("recorded_with") else ""

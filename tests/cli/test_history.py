@@ -156,6 +156,16 @@ def test_everything_else_is_counted_with_a_reason(tmp_path: Path) -> None:
     assert "\n1 more\n" in text
 
 
+def test_the_sides_of_a_comparison_are_left_out(tmp_path: Path) -> None:
+    draw(tmp_path, 0)
+    draw(tmp_path, 1, recorded_with="2026-01-01T01:00:00+00:00")
+    document = read(tmp_path)
+    assert document["captures"] == 1
+    assert [(each["kind"], each["reason"]) for each in document["skipped"]] == [
+        ("foreign", "it is a side of a comparison, measured in turns with the other")
+    ]
+
+
 HOSTILE = "[red]$\\frac{x}$\n\x1b[31m\u202e\ud800" + "x" * 5_000
 
 
