@@ -127,6 +127,10 @@ class StepTrace:
     def _paused(self) -> None:
         self._cut("the steps paused while they were recorded")
 
+    def abandon(self) -> None:
+        """End where the program enters its loop again after it left it within a step, whose window reaches to here."""
+        self._cut("the program left its loop within a recorded step")
+
     def _cut(self, reason: str) -> None:
         """End within a step."""
         if self._profile is not None:

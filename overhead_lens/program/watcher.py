@@ -285,6 +285,9 @@ class StepWatcher:
         ticking = self._ticking(number)
 
         def start(items: Iterable[Any]) -> Iterator[Any]:
+            if self._begin_ns:
+                with suppress(Exception):
+                    self._trace.abandon()
             self._begin_ns = 0
             return ticking(items)
 

@@ -86,6 +86,18 @@ while seen < 5:
         break
 print(is_traced())
 """
+RETURNS = """
+def epoch(seen, steps):
+    for _ in range(steps):
+        work()
+        seen += is_traced()
+        if seen == 3:
+            return
+epoch(0, 1000)
+time.sleep(0.2)
+epoch(4, 10)
+print(is_traced())
+"""
 # A device that torch says it has, and that torch.profiler was not built for, as here.
 FOREIGN = f"torch.cuda.is_available = torch.cuda.is_initialized = lambda: True\n{ENDS}"
 # Asked for the device, torch.profiler waits for it at the end, which fails here.
@@ -145,6 +157,14 @@ def test_steps_before_a_pause_are_kept(tmp_path: Path) -> None:
     done = run(tmp_path, PAUSES)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
     assert "ProfilerStep#0" in windows(tmp_path)
+
+
+def test_a_return_out_of_the_loop_ends_the_recording(tmp_path: Path) -> None:
+    done = run(tmp_path, RETURNS)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+    whole = [row for row in Area.open(tmp_path).rows() if row.phase == Phase.TRACED]
+    # Of the third step, which did not end, there is a window and no row.
+    assert (len(whole), windows(tmp_path)) == (2, [f"ProfilerStep#{number}" for number in range(3)])
 
 
 def test_a_device_that_fails_leaves_no_profiler_on(tmp_path: Path) -> None:

@@ -49,6 +49,9 @@ class DrawnTrace:
     def close_window(self) -> None:
         pass
 
+    def abandon(self) -> None:
+        pass
+
     def end(self) -> None:
         assert self.traced == [0, 1, 2]
 

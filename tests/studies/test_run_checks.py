@@ -172,11 +172,29 @@ def test_what_rare_steps_do_is_unknown_to_the_trace(tmp_path: Path) -> None:
 
 
 def test_what_rare_steps_did_while_recorded_is_taken_off(tmp_path: Path) -> None:
-    rows = [*bare(*(20 * [1_000])), *stretch(Phase.TRACED, 1_000, 1_000, 1_600)]
+    rows = [*bare(*(20 * [1_000])), *stretch(Phase.TRACED, 1_600, 1_000, 1_000)]
     path = store(tmp_path / "run", run_of(*rows), ([main(WORK, 590), main(KERNEL, 410)],))
     (path / KINETO).write_bytes(gzip.compress(steps_traced(500, 500, 500).encode()))
     (check,) = run_budget_of(path, CLASSIFIER).cross_checks
     assert check.trace == Reading(400.0, (500.0 - 200 - 30, 500.0 + 30))
+
+
+@pytest.mark.parametrize(
+    ("last_ns", "traced_ns"),
+    [
+        (900, (1_000, 1_000)),  # The program ended in a step.
+        (500, (1_000, 1_000, 5_000_000)),  # The recording ended in one.
+    ],
+)
+def test_a_recorded_step_without_its_end_does_not_count(
+    tmp_path: Path, last_ns: int, traced_ns: tuple[int, ...]
+) -> None:
+    rows = [*bare(*(20 * [1_000])), *stretch(Phase.TRACED, *traced_ns)]
+    path = store(tmp_path / "run", run_of(*rows), ([main(WORK, 590), main(KERNEL, 410)],))
+    cut = (timed(2_000, last_ns, "ProfilerStep#2", "user_annotation"), timed(2_000, last_ns, "aten::mm"))
+    (path / KINETO).write_bytes(gzip.compress(steps_traced(400, 400, more=cut).encode()))
+    (check,) = run_budget_of(path, CLASSIFIER).cross_checks
+    assert check.trace == Reading(400.0, (370.0, 430.0))
 
 
 def test_an_autograd_function_is_python(tmp_path: Path) -> None:

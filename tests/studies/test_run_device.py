@@ -121,6 +121,9 @@ def test_a_step_whose_recording_was_cut_short_does_not_count(tmp_path: Path) -> 
         pytest.approx(40 / 34),
         10,
     )
+    # The program ended in the second.
+    ended = drawn_run(tmp_path / "ended", traced_ns=(40,)).device
+    assert (ended and ended.steps) == 1
     assert drawn_run(tmp_path / "all", traced_ns=(90, 40, 90)).device is not None
     assert drawn_run(tmp_path / "none", *STEPS[:4], traced_ns=(41, 90)).device is None
 
@@ -287,7 +290,7 @@ def busy_ns(events: pd.DataFrame, device: int) -> tuple[int, int]:
 )
 def test_a_public_trace_in_the_place_of_the_recording(tmp_path: Path, name: str, graph_launches: float) -> None:
     trace = gzip.decompress(public_trace(name).read_bytes())
-    found = run_with(tmp_path, trace, wall_ns=10_000_000_000)
+    found = run_with(tmp_path, trace, wall_ns=10_000_000_000, traced_ns=5 * [1])
     assert told(found) == analyzed(tmp_path)
     assert found.device is not None
     events = read_trace(tmp_path / "run" / KINETO).events

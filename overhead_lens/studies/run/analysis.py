@@ -353,7 +353,7 @@ def _device(
     entered = run.meta.traced_regions
     regions = sorted(run.meta.regions, key=_costliest)
     bare = [BareRegion(each.name, step_wall(_entered(each)).ns, entered.get(each.name, [])) for each in regions]
-    return run_device(recorded.trace, run.steps, wall.ns, bare, classifier)
+    return run_device(recorded.trace, recorded.windows, run.steps, wall.ns, bare, classifier)
 
 
 def _backward(

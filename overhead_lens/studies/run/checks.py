@@ -54,15 +54,15 @@ class RecordedSteps:
 
     Attributes:
         trace: As it was recorded.
+        windows: Begin and end of each step, ns.
         events: The windows' span as the measured loop, and all events besides.
-        steps: How many there are.
-        mean_ns: How long one takes.
+        mean_ns: How long a step takes.
         slower_ns: What a recorded step takes longer than a bare one: what recording costs, and what else it met.
     """
 
     trace: Trace
+    windows: Sequence[tuple[int, int]]
     events: pd.DataFrame
-    steps: int
     mean_ns: float
     slower_ns: float
 
@@ -85,23 +85,29 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
     trace = read_trace(path / KINETO)
     events = trace.events
     # A device repeats the host's annotations over the kernels that they launched.
-    windows = events[events["name"].str.startswith(_WINDOW) & events["cat"].isin(HOST_EVENTS)]
-    if windows.empty or traced.empty or bare.empty:
+    shown = events[events["name"].str.startswith(_WINDOW) & events["cat"].isin(HOST_EVENTS)].sort_values("start_ns")
+    windows = shown[: _whole(shown["dur_ns"].tolist(), traced.tolist())]
+    if windows.empty or bare.empty:
         return None
-    calls = min(len(windows), len(traced))
+    traced = traced[: len(windows)]
     slower_ns = max(0.0, float(traced.median() - bare.median()))
-    begin = int(windows["start_ns"].min())
-    end = int((windows["start_ns"] + windows["dur_ns"]).max())
+    bounds = list(zip(windows["start_ns"].tolist(), (windows["start_ns"] + windows["dur_ns"]).tolist(), strict=True))
+    begin, end = bounds[0][0], max(end for _, end in bounds)
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
     # Stacks are compared that are those of this thread.
     own = events[events["tid"] == windows["tid"].iloc[0]]
     rest = pd.concat([loop, own[_inside(own, windows)].drop(windows.index, errors="ignore")], ignore_index=True)
-    return RecordedSteps(trace, rest, calls, float(traced.mean()), slower_ns)
+    return RecordedSteps(trace, bounds, rest, float(traced.mean()), slower_ns)
+
+
+def _whole(windows_ns: Sequence[int], steps_ns: Sequence[int]) -> int:
+    """How many windows hold a whole step: the last may lack its end, or belong to a step that did not end."""
+    count = min(len(windows_ns), len(steps_ns))
+    return count - (count > 0 and windows_ns[count - 1] < steps_ns[count - 1])
 
 
 def _inside(events: pd.DataFrame, windows: pd.DataFrame) -> Bools:
-    """Whether each event begins in a window: between two of them the program may have left the loop of its steps."""
-    windows = windows.sort_values("start_ns")
+    """Whether each event begins in one of the windows, which are in order; between two the program may have left its loop."""
     start_ns, end_ns = windows["start_ns"].to_numpy(), (windows["start_ns"] + windows["dur_ns"]).to_numpy()
     at = np.searchsorted(start_ns, events["start_ns"], side="right") - 1
     return (at >= 0) & (events["start_ns"].to_numpy() < end_ns[at])
@@ -113,7 +119,7 @@ def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Clas
     if events["name"].str.startswith(_COMPILED).any():
         return None
     span_ns = int(events["dur_ns"].iloc[0])
-    traced = trace_budget(events, Traced(None, recorded.steps, span_ns, span_ns), classifier, None)
+    traced = trace_budget(events, Traced(None, len(recorded.windows), span_ns, span_ns), classifier, None)
     shown_ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if in_operators(attribution))
     spread_ns = max(sum(traced.spread_ns.get(category, 0.0) for category in _CATEGORIES), _LEAST_SHARE * wall_ns)
     # The mean step less a recorded one: what takes this time, or took it in the recorded steps, is unknown.

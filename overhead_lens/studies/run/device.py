@@ -23,7 +23,7 @@ from overhead_lens.budget.trace import profiler_pauses
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.traces.analyzer import Analyzer, step_windows
+from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.model import TraceAnalysis
 
@@ -75,17 +75,22 @@ class RunDevice:
 
 
 def run_device(
-    trace: Trace, steps: pd.DataFrame, wall_ns: int, regions: Sequence[BareRegion], classifier: Classifier
+    trace: Trace,
+    windows: Windows,
+    steps: pd.DataFrame,
+    wall_ns: int,
+    regions: Sequence[BareRegion],
+    classifier: Classifier,
 ) -> RunDevice | None:
     """The devices of a recording; None without device work.
 
     Args:
+        windows: Of the recorded steps, at least one, in order.
         steps: Rows of the run's steps.
         wall_ns: Of a bare step.
     """
     traced = steps[steps["phase"] == Phase.TRACED]
-    windows = _whole_steps(trace.events, (traced["end_ns"] - traced["begin_ns"]).tolist())
-    if not windows or not wall_ns or not (trace.events["device"] >= 0).any():
+    if not wall_ns or not (trace.events["device"] >= 0).any():
         return None
     analyzer, kind = Analyzer(trace, classifier), _kind(trace.events)
     begin_ns, end_ns = windows[0][0], max(end_ns for _, end_ns in windows)
@@ -111,14 +116,6 @@ def run_device(
         regions=tuple(by_region),
         analysis=analyzer.analysis(),
     )
-
-
-def _whole_steps(events: pd.DataFrame, traced_ns: Sequence[int]) -> Windows:
-    """Windows of the steps, without the last if it is shorter than its step: the program's own profiler ended the recording."""
-    windows = [window for _, window in step_windows(events)]
-    last = len(windows) - 1
-    is_cut = 0 <= last < len(traced_ns) and windows[last].wall_ns < traced_ns[last]
-    return [window.bounds for window in windows[: last if is_cut else None]]
 
 
 def _last_ns(events: pd.DataFrame, device: DeviceTimeline, begin_ns: int, end_ns: int) -> int:
