@@ -37,8 +37,8 @@ def main() -> None:
     compiling = _Compiling(watcher, settings["step"])
     actions = hooks(watcher)
     watch_collections(watcher)
-    run, modules = _prepare(command, compiling)
-    sys.meta_path.insert(0, AroundImport(actions, modules))
+    run = _prepare(command, compiling)
+    sys.meta_path.insert(0, AroundImport(actions, compiling.modules))
     area.write(Word.STARTED_NS, time.perf_counter_ns())
     try:
         run()
@@ -52,24 +52,32 @@ def main() -> None:
 
 
 class _Compiling:
-    """Compiles the program's own source, marked; ``step`` is the user's ``FILE:LINE`` or ``MODULE:FUNCTION``."""
+    """Compiles the program's own source, marked; ``step`` is the user's ``FILE:LINE`` or ``MODULE:FUNCTION``.
+
+    Attributes:
+        modules: What compiles which modules, by their names or files.
+    """
 
     def __init__(self, watcher: StepWatcher, step: str) -> None:
         self._watcher = watcher
-        self.place, _, self.at = step.rpartition(":")
+        place, _, self._at = step.rpartition(":")
+        self._place = os.path.realpath(place) if self._at.isdigit() else place
+        self.modules: dict[str, Callable[[bytes, str], CodeType]] = {self._place: self._module} if place else {}
 
     def main(self, source: bytes, file: str) -> CodeType:
         """The main program's code: its loops are marked, and the user's step if it is there."""
         wanted = None
-        if self.at.isdigit() and os.path.realpath(file) == os.path.realpath(self.place):
-            wanted = StepPlace(line=int(self.at))
-        elif self.at and self.place in ("__main__", Path(file).stem):
-            wanted = StepPlace(function=self.at)
+        if self._at.isdigit() and os.path.realpath(file) == self._place:
+            wanted = StepPlace(line=int(self._at))
+            # A file's name is looked for in all imports.
+            self.modules.pop(self._place, None)
+        elif self._at and self._place in ("__main__", Path(file).stem):
+            wanted = StepPlace(function=self._at)
         return self._marked(source, file, loops=True, wanted=wanted)
 
-    def module(self, source: bytes, file: str) -> CodeType:
+    def _module(self, source: bytes, file: str) -> CodeType:
         """The code of the module that holds the user's step."""
-        wanted = StepPlace(line=int(self.at)) if self.at.isdigit() else StepPlace(function=self.at)
+        wanted = StepPlace(line=int(self._at)) if self._at.isdigit() else StepPlace(function=self._at)
         return self._marked(source, file, loops=False, wanted=wanted)
 
     def _marked(self, source: bytes, file: str, *, loops: bool, wanted: StepPlace | None) -> CodeType:
@@ -78,11 +86,8 @@ class _Compiling:
         return found.code
 
 
-def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """A function that runs the program with ``sys`` as Python would set it, and the modules to compile by name or file."""
-    modules: dict[str, Any] = {}
-    if compiling.place:
-        modules[os.path.realpath(compiling.place) if compiling.at.isdigit() else compiling.place] = compiling.module
+def _prepare(command: list[str], compiling: _Compiling) -> Callable[[], Any]:
+    """A function that runs the program with ``sys`` as Python would set it."""
     main = sys.modules["__main__"]
     vars(main).clear()
     vars(main).update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __annotations__={},
@@ -91,14 +96,14 @@ def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], An
         name = command[1]
         sys.argv = ["-m", *command[2:]]
         _set_first_path(os.getcwd())
-        modules[name] = modules[f"{name}.__main__"] = compiling.main
-        return lambda: runpy._run_module_as_main(name), modules  # type: ignore[attr-defined]
+        compiling.modules[name] = compiling.modules[f"{name}.__main__"] = compiling.main
+        return lambda: runpy._run_module_as_main(name)  # type: ignore[attr-defined]
     script = command[0]
     sys.argv = command
     if not Path(script).is_file() or script.endswith((".zip", ".pyz")):
         _set_first_path(script, always=True)
-        modules["__main__"] = compiling.main
-        return lambda: runpy._run_module_as_main("__main__", alter_argv=False), modules  # type: ignore[attr-defined]
+        compiling.modules["__main__"] = compiling.main
+        return lambda: runpy._run_module_as_main("__main__", alter_argv=False)  # type: ignore[attr-defined]
     _set_first_path(os.path.dirname(os.path.realpath(script)))
     file = script if os.path.isabs(script) else os.path.join(os.getcwd(), script)
     vars(main).update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
@@ -113,7 +118,7 @@ def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], An
             raise error.with_traceback(None) from None
         exec(code, vars(main))
 
-    return run, modules
+    return run
 
 
 def _set_first_path(path: str, *, always: bool = False) -> None:

@@ -11,14 +11,34 @@ from overhead_lens.program import start
 from overhead_lens.program.area import NOTES, Area
 
 
+def run(folder: Path, step: str, *command: str) -> str:
+    """Run a program under the watcher, without a recorder; what it prints."""
+    Area.create(folder)
+    settings = json.dumps({"tracer_pid": 1, "step": step})
+    done = subprocess.run(
+        [sys.executable, start.__file__, str(folder), settings, *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert '"found_by": "explicit"' in (folder / NOTES).read_text(encoding="utf-8")
+    return done.stdout
+
+
 @pytest.mark.parametrize("step", ["lib.py:2", "link.py:2", "lib:work"])
 def test_a_step_in_an_imported_file_is_reached(tmp_path: Path, step: str) -> None:
     (tmp_path / "lib.py").write_text("def work():\n    return 1\n", encoding="utf-8")
     (tmp_path / "link.py").symlink_to("lib.py")
     (tmp_path / "main.py").write_text("import json, lib\nfor _ in range(4):\n    lib.work()\n", encoding="utf-8")
-    Area.create(tmp_path)
-    settings = json.dumps({"tracer_pid": 1, "step": step})
-    subprocess.run(
-        [sys.executable, start.__file__, str(tmp_path), settings, "main.py"], cwd=tmp_path, timeout=120, check=True
-    )
-    assert '"found_by": "explicit"' in (tmp_path / NOTES).read_text(encoding="utf-8")
+    run(tmp_path, step, "main.py")
+
+
+@pytest.mark.parametrize("command", [("main.py",), ("-m", "main"), (".",)])
+def test_a_step_in_the_main_file_leaves_imports_alone(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """The first finder, which is ours, knows of no module whose import it must act around."""
+    text = "import sys\nfor _ in range(4):\n    pass\nprint(sys.meta_path[0].find_spec('json', None))\n"
+    file = "__main__.py" if command == (".",) else "main.py"
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    assert run(tmp_path, f"{file}:3", *command) == "None\n"
