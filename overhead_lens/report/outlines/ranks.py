@@ -31,7 +31,6 @@ from overhead_lens.units import format_ns
 
 _BRIEF_RANKS, _MOST_RANKS = 16, 64
 _BRIEF_SPREADS, _MOST_SPREADS = 8, 20
-_LONGER = "more that wait longer"
 _MOST_CAUSES = 3
 _MOST_OTHERS = 8
 
@@ -73,8 +72,7 @@ def job_outline(job: Job) -> Outline:
 
 def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[Section]:
     yield from finding_sections(ranks.findings)
-    least = sorted(ranks.ranks, key=lambda rank: rank.wait_ns)
-    kept = {rank.label for rank in least[:_MOST_RANKS]}
+    kept = _slow_and_fastest(ranks, _MOST_RANKS)
     shown = [rank for rank in ranks.ranks if rank.label in kept]
     by_path = {each.path: each.host for each in analyses}
     hosts = [(_name(rank, ranks), rank.wall_ns, by_path[rank.path]) for rank in shown if by_path[rank.path]]
@@ -89,12 +87,19 @@ def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterat
         bars.append(Bars([_collectives(rank, ranks, longest_ns) for rank in shown], described))
     stragglers = ranks.stragglers
     lines = [] if stragglers is None else straggler_lines(stragglers)
-    tables = _table(shown, {rank.label for rank in least[:_BRIEF_RANKS]}, ranks), _spreads(ranks)
-    more = Notes(left_out(len(least) - _MOST_RANKS, "ranks that wait longer"))
+    tables = _table(shown, _slow_and_fastest(ranks, _BRIEF_RANKS), ranks), _spreads(ranks)
+    more = Notes(left_out(len(ranks.ranks) - _MOST_RANKS, "ranks in between"))
     yield Section("Ranks", [Notes(lines), *bars, *tables, more], reach="everywhere")
     yield from over_ranks_sections(ranks.critical_path)
     of_steps = [] if stragglers is None else list(straggler_blocks(stragglers))
     yield folded("Ranks: categories, and waits step by step", hosts_table("", "window", hosts), *of_steps)
+
+
+def _slow_and_fastest(ranks: RanksAnalysis, most: int) -> set[str]:
+    """At most so many labels: the slowest rank, those next to it by what decides that, and the fastest."""
+    by_weight = sorted(ranks.ranks, key=lambda rank: rank.wait_ns if ranks.by_collectives else -rank.wall_ns)
+    labels = sorted((rank.label for rank in by_weight), key=lambda label: label != ranks.slowest)
+    return {*labels[: most - 1], labels[-1]}
 
 
 def _collectives(rank: RankTime, ranks: RanksAnalysis, longest_ns: int) -> Bar:
@@ -108,7 +113,7 @@ def _name(rank: RankTime, ranks: RanksAnalysis) -> str:
 
 
 def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalysis) -> Table:
-    """Each rank's time in collectives and on its devices; outside of pages only the ranks that wait least."""
+    """Each rank's time in collectives and on its devices; outside of pages only some of them."""
     columns = [names("rank"), *numbers("window"), *numbers("collectives", gives_way=2), *numbers("waiting in them")]
     rows = [
         row(
@@ -119,7 +124,9 @@ def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalys
         )
         for rank in shown
     ]
-    return Table([*columns, *numbers("transfer", gives_way=1), *numbers("compute", "idle")], rows, more=_LONGER)
+    return Table(
+        [*columns, *numbers("transfer", gives_way=1), *numbers("compute", "idle")], rows, more="more in between"
+    )
 
 
 def _spreads(ranks: RanksAnalysis) -> Table:

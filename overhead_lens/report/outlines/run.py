@@ -25,6 +25,7 @@ from overhead_lens.report.outline import (
     Reach,
     Section,
     Table,
+    left_out,
     sections,
 )
 from overhead_lens.report.outlines.device import device_section
@@ -123,7 +124,8 @@ def job_outline(job: RunJob) -> Outline:
 
 def _ranks(job: RunJob) -> Section:
     slowest = job.slowest
-    shown = sorted(sorted(job.ranks, key=lambda run: -run.wall.ns)[:_MOST_RANKS], key=lambda run: run.rank or 0)
+    by_wall = sorted(job.ranks, key=lambda run: -run.wall.ns)
+    kept, brief = ({run.rank for run in (*by_wall[: most - 1], by_wall[-1])} for most in (_MOST_RANKS, _BRIEF_RANKS))
     columns = [names("rank"), Column(f"per {slowest.per}"), names("95 % interval", gives_way=1), names("where")]
     rows = [
         row(
@@ -131,12 +133,13 @@ def _ranks(job: RunJob) -> Section:
             time(run.wall.ns),
             measured_bounds(run.wall),
             divided(run.host),
+            is_minor=run.rank not in brief,
         )
-        for run in shown
+        for run in job.ranks
+        if run.rank in kept
     ]
-    more = len(job.ranks) - len(shown)
-    notes = Notes([f"{more} faster ranks are left out; --json has them."] if more else [])
-    return Section("Ranks", [Table(columns, rows, brief=_BRIEF_RANKS), notes], reach="everywhere")
+    notes = Notes(left_out(len(job.ranks) - len(rows), "ranks in between"))
+    return Section("Ranks", [Table(columns, rows, more="more in between"), notes], reach="everywhere")
 
 
 def title(run: RunBudget) -> str:

@@ -193,9 +193,12 @@ def test_ranks_are_bars_of_one_scale_and_the_late_one_is_named() -> None:
     assert page.title == "4 ranks of one job: train.py --epochs 3"
 
 
-def test_of_many_ranks_the_slow_ones_are_shown_in_their_order() -> None:
+def test_of_many_ranks_the_slow_ones_and_the_fastest_are_shown_in_their_order() -> None:
     page = job_outline(ranks(*range(MS, 71 * MS, MS)))
     ((_, *told),) = rows(page, "Ranks")
     assert len(told) == 64
-    assert told[0][0] == "6"
-    assert words(page, "Ranks") == ["6 faster ranks are left out; --json has them."]
+    assert [row[0] for row in told[:2]] == ["0", "7"]
+    assert words(page, "Ranks") == ["6 ranks in between are left out; --json has them."]
+    (table,) = (block for block in section(page, "Ranks").blocks if isinstance(block, Table))
+    brief = [row.cells[0].text for row in table.shown(whole=False).rows]
+    assert brief == ["0", *map(str, range(55, 69)), "69 (slowest)", "48 more in between"]

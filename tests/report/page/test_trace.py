@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -178,6 +179,23 @@ def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
     assert {bar.full for bar in collectives.bars} == {80}
     assert "Rank 1: Device 0: 3 events, span 180 ns" in headings(page)
     assert words(page, "Traces that could not be read") == ["bad.json: cut off"]
+
+
+@pytest.mark.parametrize(
+    ("collective_ns", "fastest"),
+    [(lambda number: [number + 10], 69), (lambda _: [], 0)],
+)
+def test_of_many_ranks_the_slow_ones_and_the_fastest_are_shown(
+    collective_ns: Callable[[int], list[int]], fastest: int
+) -> None:
+    # With collectives the one that waits least is the slowest, without the one with the longest window.
+    slowest = 69 - fastest
+    page = job_outline(Job.of([rank(number, 100 + number, collective_ns(number)) for number in range(70)]))
+    table = next(block for block in section(page, "Ranks").blocks if isinstance(block, Table))
+    assert {row.cells[0].text for row in table.rows} >= {str(slowest), str(fastest)}
+    (*brief, more) = [row.cells[0].text for row in table.shown(whole=False).rows]
+    assert ({*brief} >= {str(slowest), str(fastest)}, len(brief), more) == (True, 16, "48 more in between")
+    assert "6 ranks in between are left out; --json has them." in words(page, "Ranks")
 
 
 def test_what_changed_between_two_traces() -> None:
