@@ -104,6 +104,8 @@ SAMPLED, BARE = stretch(Phase.SAMPLED, 100, 700), bare(100, 300, 300, 100)
         ((*SAMPLED, *BARE), 1, "loop", 1_000),
         # Nobody knows whether the program had done its steps when the sampler ended in the middle of a turn.
         ((*SAMPLED, *BARE, *SAMPLED, *stretch(Phase.ATTACHING, 100)), 2, "optimizer", 1_300 + 1_000),
+        # The program had done its steps when the second turn began.
+        ((*SAMPLED, *BARE, *stretch(Phase.ATTACHING, 100)), 2, "optimizer", 1_000 + 1_000),
         # The first turn was that of other steps.
         ((*SAMPLED, *BARE), 2, "optimizer", 1_000 + 1_300),
     ],

@@ -295,7 +295,8 @@ def _whole_turns(run: StoredRun) -> range:
     rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()[sampled[-1] :]
     began_ns, ended_ns = int(run.steps["begin_ns"].iloc[sampled[-1]]), int(run.steps["end_ns"].iloc[-1])
     after_ns = run.meta.begun_ns + run.meta.wall_ns - ended_ns if run.meta.begun_ns else math.inf
-    is_whole = bool(rests.any()) or after_ns <= _AFTER_STEPS * (ended_ns - began_ns)
+    # Steps that end in the request for another turn may have none in it.
+    is_whole = bool(rests[-1]) or (not rests.any() and after_ns <= _AFTER_STEPS * (ended_ns - began_ns))
     # Earlier turns belong to the steps of another source.
     return range(max(1, last - len(sampled) + 1), last + is_whole)
 
