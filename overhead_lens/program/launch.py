@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import os
@@ -48,7 +49,8 @@ def main() -> None:
         watcher.finish()
         _report(error)
     finally:
-        watcher.finish()
+        # First at exit, when the program's other threads have ended.
+        atexit.register(watcher.finish)
 
 
 class _Compiling:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.program import start
-from overhead_lens.program.area import NOTES, Area
+from overhead_lens.program.area import NOTES, Area, Word
 
 
 def run(folder: Path, step: str, *command: str) -> str:
@@ -42,3 +42,21 @@ def test_a_step_in_the_main_file_leaves_imports_alone(tmp_path: Path, command: t
     file = "__main__.py" if command == (".",) else "main.py"
     (tmp_path / file).write_text(text, encoding="utf-8")
     assert run(tmp_path, f"{file}:3", *command) == "None\n"
+
+
+def test_steps_of_a_thread_that_outlives_the_main_one_count(tmp_path: Path) -> None:
+    text = """
+import threading, time
+from overhead_lens import marks
+def serve():
+    for _ in range(20):
+        time.sleep(0.02)
+        marks.step()
+threading.Thread(target=serve).start()
+"""
+    (tmp_path / "main.py").write_text(text, encoding="utf-8")
+    run(tmp_path, "", "main.py")
+    area = Area.open(tmp_path)
+    rows = area.rows()
+    assert len(rows) >= 15
+    assert area.read(Word.FINISHED_NS) >= rows[-1].end_ns
