@@ -219,6 +219,12 @@ def test_a_step_waits_no_longer_than_its_cpu_clock_leaves(cpu_ns: int, system: s
     assert told.category("wait").ns == round(waits_ns / 1_000 * (told.wall.ns - told.category("compile").ns))
 
 
+def test_without_bare_steps_the_cpu_clock_is_that_of_the_steps_that_set_the_wall() -> None:
+    rows = stretch(Phase.SAMPLED, *(20 * [{"ns": 1_000, "user_ns": 800}]))
+    found = budget(*rows, turns=([main(WORK, 60), main(WAIT, 40)],), environment={"system": "Linux-6.1"})
+    assert (found.steps.measured, ns_of(found)) == (0, {"python": 800, "wait": 200})
+
+
 # ---------------------------------------------------------------- less than steps and stacks
 def test_without_steps_the_budget_is_of_the_run() -> None:
     found = budget(turns=([*TURN, main(OUTSIDE, 1_000)],), found_by="none", home=None)

@@ -516,12 +516,12 @@ def _in_operators(shares: Shares) -> float:
 
 
 def _off_cores(run: StoredRun, counted: pd.DataFrame | None) -> float | None:
-    """The share of the bare steps in which their thread was on no core; None if they are too short for its CPU clock."""
+    """The share of the steps that set the wall in which their thread was on no core; None if its CPU clock is too coarse."""
     if counted is None or not str(run.meta.environment.get("system")).startswith("Linux"):
         return None
-    bare = counted[counted["is_bare"] & (counted["compile_ns"] == 0)]
-    spent_ns = float((bare["user_ns"] + bare["system_ns"]).sum())
-    return 1.0 - spent_ns / float(bare["apart_ns"].sum()) if len(bare) >= _FEWEST_STEPS and spent_ns else None
+    known = counted[counted["compile_ns"] == 0]
+    spent_ns = float((known["user_ns"] + known["system_ns"]).sum())
+    return 1.0 - spent_ns / float(known["apart_ns"].sum()) if len(known) >= _FEWEST_STEPS and spent_ns else None
 
 
 def _compiles(stack: Stack, classifier: Classifier) -> bool:
