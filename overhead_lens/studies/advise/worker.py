@@ -36,6 +36,8 @@ class Trials:
         self.known: Mapping[str, Remedy] = known_remedies(workload, file)
         self._rungs = [RungCall(BASE, workload.call, workload.args, keywords=workload.keywords)]
         self._base = _outcome(Remedied(workload))
+        # The check of a call that changes its own state may hold for the first call only.
+        self.checks = _is_accepted(workload)
         again = compared(self._base, _outcome(Remedied(workload)))
         self.repeats = again in (EQUAL, CLOSE)
         self.reason = self._base.reason or ("it cannot be compared" if again == UNKNOWN else "")
@@ -79,7 +81,7 @@ class Trials:
         before = _state()
         try:
             made = remedied(self._workload, self._remedies(names), self._folder)
-            outcome = _outcome(made, checks=self.repeats)
+            outcome = _outcome(made, checks=self.checks)
         except NotApplicableError as error:
             return None, _trial("not_applicable", str(error))
         except Exception as error:
@@ -96,9 +98,9 @@ class Trials:
         """Write the outcome of the call as it is, for processes that try one remedy each."""
         file = self._folder / _OUTCOMES
         try:
-            torch.save((self._base.value, self._base.reason, self.repeats), file)
+            torch.save((self._base.value, self._base.reason, self.repeats, self.checks), file)
         except Exception as error:
-            torch.save((None, f"it cannot be written: {type(error).__name__}", False), file)
+            torch.save((None, f"it cannot be written: {type(error).__name__}", False, self.checks), file)
 
 
 def _outcome(made: Remedied, *, checks: bool = False) -> Outcome:
@@ -115,6 +117,15 @@ def _outcome(made: Remedied, *, checks: bool = False) -> Outcome:
         with context():
             outcome = outcome_of(call, copies, workload.keywords)
     return outcome
+
+
+def _is_accepted(workload: Workload) -> bool:
+    """Whether the scenario accepts another result of its call without remedies."""
+    try:
+        _outcome(Remedied(workload), checks=True)
+    except MeasurementError:
+        return False
+    return True
 
 
 def _checked(workload: Workload, *args: Any, **keywords: Any) -> Any:
@@ -214,9 +225,9 @@ def time_remedies(session: Session, block_ns: int, rounds: int, budget_ns: int, 
 @operation
 def compare_outcome(session: Session, folder: str) -> dict[str, Any]:
     """Hold the call of this process, which has remedies, against the outcome of the call as it is."""
-    value, reason, repeats = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
+    value, reason, repeats, checks = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
     try:
-        base, own = Outcome(value, reason), _outcome(Remedied(session.workload), checks=repeats)
+        base, own = Outcome(value, reason), _outcome(Remedied(session.workload), checks=checks)
     except Exception as error:
         return _trial("failed", _why(error))
     output = compared(base, own) if repeats else UNKNOWN
