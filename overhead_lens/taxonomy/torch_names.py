@@ -95,8 +95,12 @@ PAGEABLE_COPY = re.compile(r"Memcpy .*Pageable")
 COPY_TO_DEVICE = re.compile(r"Memcpy HtoD")
 ASYNCHRONOUS_COPY = re.compile(r"(cuda|hip)Memcpy\w*Async")
 RELEASE = re.compile(r"(cuda|hip)Free$|cuMemFree(_v2)?$")
-DRIVER_ALLOCATION = re.compile(r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$")
+DRIVER_ALLOCATION = re.compile(
+    r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$|hipExtMallocWithFlags$"
+    r"|(cu|hip)Mem(Create|Map|Unmap|Release|SetAccess|AddressReserve|AddressFree|Alloc|Free|HostAlloc|FreeHost)(_v2)?$"
+)
 BEGINS_CAPTURE, ENDS_CAPTURE = (re.compile(rf"(cuda|hip)Stream{word}Capture") for word in ("Begin", "End"))
+INSTANTIATES = re.compile(r"(cu|cuda|hip)GraphInstantiate")
 GRAPH_LAUNCH = "GraphLaunch"
 """Calls of the CUDA and HIP runtimes and drivers, and what they copy (``cuda_runtime_api.h``, ``hip_runtime_api.h``)."""
 
@@ -140,7 +144,7 @@ COMPOSITES = frozenset(
         "nll_loss_nd", "scaled_dot_product_attention", "max_pool2d", "einsum", "chunk", "square", "group_norm", "rms_norm",
         "outer", "pad", "cdist", "broadcast_tensors", "expand_as", "log_sigmoid", "thnn_conv2d", "lstm",
         "gru", "_batch_norm_impl_index", "_to_copy", "clone", "zeros", "ones", "full", "repeat", "convolution",
-        "_convolution", "embedding",
+        "_convolution", "embedding", "flatten_dense_tensors", "unflatten_dense_tensors",
     )
 )  # fmt: skip
 """Operators that compute by calling others only: CompositeImplicitAutograd in ``aten/src/ATen/native/native_functions.yaml``.
@@ -148,6 +152,11 @@ Those from ``_to_copy`` on are not marked so there, but their functions below ``
 
 WITHOUT_KERNEL = VIEWS | COMPOSITES
 """Operators whose own time holds no kernel."""
+
+
+def communicates(name: str) -> bool:
+    """Whether an event is a collective's call, or holds its arguments."""
+    return name == COLLECTIVE_ARGUMENTS or name.startswith(COLLECTIVE_PREFIXES)
 
 
 def operator_of_entry(entry: str) -> str:

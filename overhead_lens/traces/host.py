@@ -282,7 +282,7 @@ class ThreadTimeline:
         host = self.host
         without_kernel = passing(
             host.names,
-            lambda name: name in torch_names.WITHOUT_KERNEL or name.startswith(torch_names.COLLECTIVE_PREFIXES),
+            lambda name: name in torch_names.WITHOUT_KERNEL or torch_names.communicates(name),
         )[host.name[self.events]]
         dispatch = passing(host.attributions, _DISPATCH.__eq__)[self.attribution]
         return host.operator[self.events] & dispatch & ~self.launches_below & ~without_kernel

@@ -94,15 +94,11 @@ def group_sizes(trace: Trace) -> dict[str, int]:
 
 def _calls(host: HostEvents, launch: Ints) -> list[list[int]]:
     """Rows of the calls of communication around each launch, the innermost first."""
-    is_call = passing(host.names, _is_call)[host.name]
+    is_call = passing(host.names, torch_names.communicates)[host.name]
     return [
         [int(host.rows[event]) for event in host.around.outward(at) if is_call[event]]
         for at in host.places(launch).tolist()
     ]
-
-
-def _is_call(name: str) -> bool:
-    return name == torch_names.COLLECTIVE_ARGUMENTS or name.startswith(torch_names.COLLECTIVE_PREFIXES)
 
 
 def _own(arguments: Mapping[str, Any]) -> _Message | None:
