@@ -88,7 +88,8 @@ def trace_notes(
         notes.append(
             "the recording ends with launches that have no device event: synchronize the device before the profiler stops"
         )
-    notes += module_notes(analysis.modules, has_operators=bool(analysis.operators))
+    has_stacks = bool(trace.events["cat"].isin(PYTHON).any())
+    notes += module_notes(analysis.modules, has_operators=bool(analysis.operators), has_stacks=has_stacks)
     return tuple(notes)
 
 
@@ -136,11 +137,17 @@ def _stream_overlaps(trace: Trace, linked: Linked) -> int:
     return int((same & (start_ns[order][1:] < end_ns[order][:-1])).sum())
 
 
-def module_notes(modules: ModuleBudgets | None, *, has_operators: bool) -> list[str]:
-    """Sentences that a reader of the budget per module must know; ``has_operators``: the trace has some to be divided."""
+def module_notes(modules: ModuleBudgets | None, *, has_operators: bool, has_stacks: bool) -> list[str]:
+    """Sentences that a reader of the budget per module must know.
+
+    Args:
+        has_operators: Whether the trace has some to be divided.
+        has_stacks: Whether it has Python functions, and with them every call of a module.
+    """
     if modules is None:
         unknown = "no module is named in the trace, so there is no budget per module: record with with_stack=True"
-        return [unknown] if has_operators else []
+        uncalled = "no nn.Module is called in the trace, so there is no budget per module"
+        return [uncalled if has_stacks else unknown] if has_operators else []
     notes = []
     if modules.known_from == MARKS:
         notes.append(

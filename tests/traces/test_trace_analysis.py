@@ -392,6 +392,21 @@ def test_host_events_with_a_stream_are_no_device_work() -> None:
     assert host(analysis.host) == {"launch": 3}
 
 
+@pytest.mark.parametrize(
+    ("cat", "said"), [("python_function", "no nn.Module is called"), ("user_annotation", "no module is named")]
+)
+def test_stacks_without_modules_are_not_asked_for_stacks(cat: str, said: str) -> None:
+    analysis = analyzer_of(drawn("[-----)", "train.py(3): f", cat), drawn(" [--)", "aten::mm")).analysis()
+    (note,) = [note for note in analysis.notes if "budget per module" in note]
+    assert note.startswith(said)
+
+
+@pytest.mark.parametrize("name", ["record_param_comms", "nccl:all_reduce", "aten::unflatten_dense_tensors"])
+def test_operators_that_only_call_hold_no_kernel(name: str) -> None:
+    analysis = analyzer_of(drawn("[)", "aten::view"), timed(10, 90, name)).analysis()
+    assert host(analysis.host)["dispatcher"] == 1 + 90
+
+
 def test_several_devices() -> None:
     analysis = analyzer_of(kernel("[--)", 1, device=3), kernel("   [----)", 2, device=1)).analysis()
     assert [(each.device, each.busy_ns) for each in analysis.devices] == [("1", 5), ("3", 3)]

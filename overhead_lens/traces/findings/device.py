@@ -18,7 +18,7 @@ from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import Union, both, joined, union, without
 from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
 
-_ELEMENTWISE = re.compile(r"elementwise_kernel|triton_poi_|CatArrayBatchedCopy")
+_ELEMENTWISE = re.compile(r"elementwise_kernel|CatArrayBatchedCopy")
 _WAITS = Attribution("wait", "device")
 _BOUND_SHARE = 0.5
 COMPUTES = "device_bound"
@@ -35,7 +35,8 @@ _COPIES = Wording(
     "exposed_copies",
     "copy",
     "the device only copies, and what comes next waits for it",
-    "copy on a stream of its own while the step before computes; keep on the device what is used again",
+    "copy on a stream of its own while the step before computes; keep on the device what is used again; within a device, fewer "
+    "clone() and contiguous()",
 )
 _COMPUTES = Wording(
     COMPUTES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +43,7 @@ _COMPILE = Wording(
 _CAPTURE = Wording(
     "graph_capture",
     "launch",
-    "a graph is captured, so that nothing that is launched runs",
+    "a graph is captured and instantiated, so that nothing that is launched runs",
     "nothing, if it is captured once and replayed: record the replays",
 )
 _MEMORY = Wording(
@@ -63,6 +64,7 @@ _LAUNCHES = Wording(
     "some calls to the driver hold the host far longer than it takes to launch",
     "warm up before recording (first launches load code and create handles); a full queue holds launches back as well",
 )
+_WITHOUT_COUNTERS = "record without the counters of cuda_profiler_range: collecting them holds each launch back"
 _UNFUSED = Wording(
     "unfused_optimizer",
     "dispatcher",
@@ -79,7 +81,7 @@ _PYTHON = Wording(
     "host_python",
     "python",
     "the host works in Python and launches nothing meanwhile",
-    "a profile of the function that is named: do less of it, or do it in another process",
+    "find the functions (with_stack=True names them): do less of it, or do it in another process",
 )
 _WORK = Wording(
     "host_work",
@@ -118,20 +120,20 @@ def _compiles(attribution: Attribution) -> bool:
 
 
 def _capturing(recorded: Recorded) -> Iterator[Located]:
-    """Time from the call that begins a capture to the end of the next that ends one on its thread."""
+    """Time from the call that begins a capture to the end of the next that ends one on its thread, and of instantiation."""
     host = recorded.host
-    begins, ends = (
+    begins, ends, built = (
         recorded.calls(passing(host.names, marks.match))
-        for marks in (torch_names.BEGINS_CAPTURE, torch_names.ENDS_CAPTURE)
+        for marks in (torch_names.BEGINS_CAPTURE, torch_names.ENDS_CAPTURE, torch_names.INSTANTIATES)
     )
-    pairs = []
+    pairs = [*zip(host.start_ns[built].tolist(), (host.start_ns + host.dur_ns)[built].tolist(), strict=True)]
     for begin in begins.tolist():
         after = ends[(host.thread[ends] == host.thread[begin]) & (host.start_ns[ends] >= host.start_ns[begin])]
         if len(after):
             end = int(after[np.argmin(host.start_ns[after])])
             pairs.append((int(host.start_ns[begin]), int(host.start_ns[end] + host.dur_ns[end])))
     starts, until = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    yield from _stretches(recorded, _CAPTURE, begins, union(starts, until - starts))
+    yield from _stretches(recorded, _CAPTURE, np.append(begins, built), union(starts, until - starts))
 
 
 def _memory(recorded: Recorded) -> Iterator[Located]:
@@ -155,6 +157,7 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     host = recorded.host
     launches = passing(host.attributions, lambda each: each.category == "launch")[host.attribution]
     ends_ns = host.start_ns + host.dur_ns
+    launches &= ~passing(host.names, torch_names.INSTANTIATES.match)[host.name]
     calls = np.flatnonzero(launches & host.runtime & (host.dur_ns > 0) & (recorded.waits_from_ns >= ends_ns))
     if not len(calls):
         return
@@ -166,7 +169,9 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     when = union(host.start_ns[slow] + usual_ns, beyond_ns)
     longest = int(slow[np.argmax(beyond_ns)])
     named = recorded.of_calls(slow, beyond_ns)
-    yield from recorded.located(_LAUNCHES, recorded.at_most(when), when, named, recorded.place(longest))
+    has_counters = bool((recorded.events["cat"] == torch_names.PROFILER_RANGE).any())
+    wording = replace(_LAUNCHES, remedy=_WITHOUT_COUNTERS) if has_counters else _LAUNCHES
+    yield from recorded.located(wording, recorded.at_most(when), when, named, recorded.place(longest))
 
 
 def _optimizer(recorded: Recorded) -> Iterator[Located]:

@@ -15,7 +15,7 @@ _SAID = {
     "host_bound": "launches by the host come {time} too late",
     "graphs_could_close_idle": "a captured graph could close {time} of idle time",
     "blocking_copies": "copies from the device hold the host for {time}",
-    "copies_to_device": "copies from memory that is not pinned hold the host for {time}",
+    "copies_to_device": "copies to the device hold the host for {time}",
     "scalar_reads": "the host reads single values from the device and waits {time}",
     "nonzero": "the host waits {time} for sizes that depend on data",
     "exposed_waits": "the host waits for the device, which then idles: {time}",

@@ -35,7 +35,7 @@ _SIZES = Wording(
 _UPLOADS = Wording(
     "copies_to_device",
     "wait",
-    "copies to the device hold the host, as their memory is not pinned",
+    "copies to the device hold the host, as they do without pinned memory or without non_blocking=True",
     "pin the memory (DataLoader(pin_memory=True), tensor.pin_memory()) and copy with non_blocking=True",
 )
 _DOWNLOADS = Wording(

@@ -141,6 +141,15 @@ def test_elementwise_kernels_one_after_the_other() -> None:
     assert (found.bound_ns, found.evidence) == (2 + 3 + 1 - 3, (Evidence(ADD, 3, 6),))
 
 
+def test_what_inductor_compiled_is_fused_as_far_as_it_can_be() -> None:
+    assert "fusible_kernels" not in findings(
+        call("[-)", 1),
+        call("  [--)", 2),
+        kernel("     [)", 1, "triton_poi_fused_add_0"),
+        kernel("          [)", 2, "triton_poi_fused_mul_1"),
+    )
+
+
 def test_memory_from_the_driver_data_loading_and_pageable_copies() -> None:
     loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     found = findings(
@@ -160,6 +169,45 @@ def test_memory_from_the_driver_data_loading_and_pageable_copies() -> None:
     assert (found["data_loading"].bound_ns, found["data_loading"].evidence) == (7, (Evidence(loading, 2, 7),))
     # The call takes six, a usual one two; the copy runs for three of these four.
     assert (found["copies_to_device"].bound_ns, found["copies_to_device"].category) == (4, "wait")
+
+
+def test_a_copy_that_waits_does_not_tell_if_its_memory_is_pinned() -> None:
+    found = findings(
+        call("[-----)", 1, "hipMemcpyWithStream"), kernel("  [--)", 1, "Memcpy HtoD (Host -> Device)", "gpu_memcpy")
+    )["copies_to_device"]
+    said = "copies to the device hold the host for 6 ns (100%), mostly Memcpy HtoD (Host -> Device) 6 ns"
+    assert (found.bound_ns, found.sentence) == (6, said)
+
+
+def test_memory_that_is_mapped_comes_from_the_driver() -> None:
+    found = findings(
+        call("[-)", 7, "hipMemCreate"),
+        call("  [--)", 8, "hipMemMap"),
+        call("      [-)", 1),
+        kernel("         [)", 1),
+    )["driver_allocations"]
+    assert (found.bound_ns, found.evidence) == (5, (Evidence("hipMemMap", 1, 3), Evidence("hipMemCreate", 1, 2)))
+
+
+def test_instantiating_a_graph_belongs_to_its_capture() -> None:
+    found = findings(
+        *(timed(10_000 * at, 1_000, "hipLaunchKernel", "cuda_runtime") for at in range(3)),
+        timed(100_000, 1_000, "hipStreamBeginCapture", "cuda_runtime"),
+        timed(105_000, 1_000, "hipStreamEndCapture", "cuda_runtime"),
+        timed(110_000, 50_000, "hipGraphInstantiateWithFlags", "cuda_runtime"),
+    )
+    assert "slow_launches" not in found
+    assert found["graph_capture"].bound_ns == 6_000 + 50_000
+
+
+@pytest.mark.parametrize("counters", [False, True])
+def test_counters_hold_launches_back(counters: bool) -> None:
+    entries = [timed(10_000 * at, 1_000, "cudaLaunchKernel", "cuda_runtime") for at in range(3)]
+    entries += [timed(50_000, 30_000, "cudaLaunchKernel", "cuda_runtime")]
+    entries += [timed(50_000, 30_000, "gemm", "cuda_profiler_range", (0, 0))] if counters else []
+    found = findings(*entries)["slow_launches"]
+    assert found.bound_ns == 29_000
+    assert found.remedy.startswith("record without the counters") == counters
 
 
 @pytest.mark.parametrize(("python", "there"), [(9, True), (10, False)])
