@@ -38,7 +38,7 @@ _SAID = {
 _BUILT_IN = re.compile(r"<(?:built-in )?(?:function|method) '?(?P<name>[\w.]+)'?")
 _PLACE = re.compile(r"(?:.*/)?(?P<file>[^/]+)\((?P<line>\d+)\): (?P<function>.*)$")
 _LONGEST = 60
-_UNNAMED = re.compile(r"\(|waiting hidden")
+_UNNAMED = re.compile(r"\(|waiting (hidden|while)")
 
 
 def sentence(finding: Finding) -> str:

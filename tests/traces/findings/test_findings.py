@@ -110,6 +110,15 @@ def test_a_wait_is_exposed_as_far_as_the_device_idles_after_it() -> None:
     )
 
 
+def test_a_wait_for_launched_work_that_does_not_begin_says_so() -> None:
+    found = findings(call("[)", 1), call(" [-------)", 8, SYNCHRONIZE), kernel("        [)", 1))["exposed_waits"]
+    assert found.evidence == (
+        Evidence(SYNCHRONIZE, 1, 8),
+        Evidence("waiting hidden behind the busy device", 1, 1),
+        Evidence("waiting while launched work does not begin", 1, 7),
+    )
+
+
 def test_a_wait_behind_a_busy_device_spares_nothing() -> None:
     assert "exposed_waits" not in findings(
         call("[)", 1),
