@@ -87,6 +87,9 @@ def analyze(
 
     _check_combination(context.params)
     paths = find_traces(traces)
+    if not diff:
+        # A trace that is named twice is one, not two ranks.
+        paths = list(dict.fromkeys(paths))
     sizes = _batch_sizes(batch_sizes, len(paths))
     # Read aside, while this thread imports what takes as long.
     begun = {paths[0]: begin_reading(paths[0])} if not (diff or query or pftrace or dask) else {}

@@ -45,8 +45,11 @@ class SummaryRow:
     @property
     def cells(self) -> str:
         """The call as a row of the table."""
+        # Not before there is a row: it imports the rules.
+        from overhead_lens.report.printers.markdown import escaped
+
         cells = (self.test, self.base, self.new, self.difference, self.interval, self.limits, self.state)
-        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        return f"| {' | '.join(map(escaped, cells))} |"
 
 
 def report(node: pytest.Item, row: SummaryRow) -> None:

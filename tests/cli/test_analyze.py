@@ -136,6 +136,13 @@ def test_a_directory_stands_for_its_traces(tmp_path: Path) -> None:
     assert [Path(each["path"]).name for each in analyzed(folder, cwd=tmp_path)["traces"]] == ["a.json.gz", "b.json"]
 
 
+def test_a_trace_that_is_named_twice_is_one_trace(tmp_path: Path) -> None:
+    path = job(tmp_path)
+    document = analyzed(path, tmp_path, path, cwd=tmp_path)
+    assert [each["path"] for each in document["traces"]] == [str(path)]
+    assert document["ranks"] is None
+
+
 def test_one_bad_trace_does_not_stop_the_others(tmp_path: Path) -> None:
     bad = written(tmp_path, "no trace at all", "bad.json")
     done = lens("analyze", "--json", job(tmp_path), bad, cwd=tmp_path)

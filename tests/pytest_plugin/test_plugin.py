@@ -349,7 +349,9 @@ def test_what_cannot_be_measured_is_a_line(run: Run) -> None:
 
 # ---------------------------------------------------------------- options
 def test_a_table_in_markdown(machine: Machine, run: Run, pytester: pytest.Pytester) -> None:
+    ids = "@pytest.mark.parametrize('f', [None], ids=['<a>*|*'])\n"
     text = marked('total="+50%"', "overhead(len, 'x')\n    overhead(len, 'y')")
+    text = text.replace("@pytest.mark.overhead", f"{ids}@pytest.mark.overhead").replace("(overhead)", "(f, overhead)")
     run(text)
     machine.ns[EMPTY] = 500
     (pytester.path / "summary.md").write_text("# Mine\n")
@@ -361,8 +363,8 @@ def test_a_table_in_markdown(machine: Machine, run: Run, pytester: pytest.Pytest
         "",
         "| test | base | new | difference | 95 % interval | limits | state |",
         "|---|---|---|---|---|---|---|",
-        f"| test_ops.py::test_add | {row}",
-        f"| test_ops.py::test_add (2) | {row}",
+        rf"| test\_ops.py::test\_add\[&lt;a>\*\|\*] | {row}",
+        rf"| test\_ops.py::test\_add\[&lt;a>\*\|\*] (2) | {row}",
         "",
     ]
 

@@ -136,6 +136,22 @@ def test_names_are_cut_in_the_middle() -> None:
     assert cut_middle("abcdefghij", 6) == "ab…hij"
 
 
+def test_a_figure_at_an_end_of_a_name_is_not_cut() -> None:
+    assert cut_middle("873.2 µs measured_loop", 14) == "873.2 µs…_loop"
+    assert cut_middle("-12.5% measured_loop", 10) == "-12.5%…oop"
+    assert cut_middle("dispatcher 616.2 µs", 14) == "dispa…616.2 µs"
+    assert cut_middle("kernel<128, 4>", 9) == "kern…, 4>"
+
+
+def test_names_with_their_figures_are_left_out_from_the_end() -> None:
+    columns = [Column("operator", is_number=False), Column("self time", is_number=False)]
+    own = "dispatcher 616 ns, python 103 ns"
+    block = Table(columns, [Row([Cell("aten::add.Tensor"), Cell(own, look="dispatcher")])])
+    outline = Outline("title", "", [Section("self", [block])])
+    assert terminal(outline, 50).splitlines()[-1] == f"aten::add.Tensor  {own}"
+    assert terminal(outline, 48).splitlines()[-1] == "aten::add.Tensor  dispatcher 616 ns"
+
+
 @pytest.mark.parametrize(
     ("interval", "full", "short"),
     [

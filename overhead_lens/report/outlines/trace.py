@@ -189,9 +189,11 @@ def _steps_in_words(steps: Sequence[TraceStep]) -> str:
             (category.ns - median(step.host[at].ns for step in steps), category.category)
             for at, category in enumerate(slowest.host)
         ]
-        if excess:
-            ns, name = max(excess)
-            said += f"; step {slowest.step} is the slowest, mostly by {name} (+{format_ns(ns)} over the median step)"
+        ns, name = max(excess, default=(0, ""))
+        said += f"; step {slowest.step} is the slowest"
+        if ns > 0:
+            led = "mostly" if 2 * ns > slowest.window.wall_ns - median(walls) else "led"
+            said += f", {led} by {name} (+{format_ns(ns)} over the median step)"
     return said
 
 

@@ -6,6 +6,7 @@ table says; then every row becomes lines of its own. A figure is never cut: with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,8 @@ _GOOD_NAME, _FAIR_NAME, _LEAST_NAME = 36, 28, 14
 _MOST_NAME = 72
 _LEAST_PIECES = 18
 _FEW_COLORS = (None, "standard", "windows")
+_FIGURE = r"[+-]?\d[\d.,]* ?(?:%|[nµm]?s)(?!\w)"
+_FIRST, _LAST = re.compile(_FIGURE), re.compile(f"(?<![\\w.]){_FIGURE}$")
 _TONES = {"": "", "bold": "bold", "dim": "dim", "warning": "yellow", "code": ""}
 
 
@@ -193,11 +196,11 @@ def _line(columns: Sequence[Column], row: Row, widths: Sequence[int], paint: _Pa
 
 
 def _words(cell: Cell, width: int) -> str:
-    """A bar; else the text, of a stacked bar as many of its pieces as there is room for."""
+    """A bar; else the text, of names with their figures as many as there is room for."""
     if cell.length:
         return bar(cell.length, width)
     words = plain(cell.text)
-    while cell.pieces and cell_len(words) > width and ", " in words:
+    while cell_len(words) > width and ", " in words and _LAST.search(words):
         words = words.rpartition(", ")[0]
     return words
 
@@ -212,11 +215,13 @@ def bar(length: Length, width: int = _BAR) -> str:
 
 
 def cut_middle(name: str, width: int) -> str:
-    """At most so much of a name, of which the beginning and the end tell most."""
+    """At most so much of a name, of which the beginning and the end tell most; a figure there stays whole."""
     if cell_len(name) <= width:
         return name
-    front = max(0, width - 1) // 2
-    behind = max(0, width - 1 - front)
+    first, last = _FIRST.match(name), _LAST.search(name)
+    room = max(0, width - 1)
+    behind = max(room - max(room // 2, len(first[0]) if first else 0), len(last[0]) if last else 0)
+    front = max(0, room - behind)
     return f"{name[:front]}…{name[len(name) - behind :]}"
 
 

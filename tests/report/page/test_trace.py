@@ -60,6 +60,26 @@ def test_steps_are_stacked_budgets_and_the_slowest_is_marked() -> None:
     assert "step 7 is the slowest, mostly by wait (+200 ns over the median step)" in words(page, "Over time")[-1]
 
 
+@pytest.mark.parametrize(
+    ("longest", "said"),
+    [
+        ((20, 180, 0), "step 3 is the slowest, mostly by wait (+80 ns over the median step)"),
+        ((90, 110, 70), "step 3 is the slowest, led by dispatcher (+80 ns over the median step)"),
+        ((10, 100, 0), ""),
+    ],
+)
+def test_most_of_what_a_step_takes_longer_is_more_than_half_of_it(longest: tuple[int, int, int], said: str) -> None:
+    """Nanoseconds of an operator, a wait and Python of a step; the two before have 10 + 100."""
+    entries, start = [], 0
+    for number, (work, wait, python) in enumerate([(10, 100, 0), (10, 100, 0), longest], 1):
+        entries.append(timed(start, work + wait + python, f"ProfilerStep#{number}", "user_annotation"))
+        entries.append(timed(start, work, "aten::mm"))
+        entries.append(timed(start + work, wait, "cudaDeviceSynchronize", "cuda_runtime", correlation=number))
+        start += work + wait + python
+    told = words(trace_outline(analyzer_of(*entries).analysis()), "Over time")[-1]
+    assert told.partition("; ")[2] == said
+
+
 def test_many_steps_are_means_of_groups_with_the_longest_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "_MOST_BARS", 2)
     page = trace_outline(steps(100, 200, 100, 400))
