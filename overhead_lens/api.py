@@ -263,14 +263,16 @@ def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> Pr
 
     Args:
         pid: The process; not this one.
-        seconds: How long it is watched.
+        seconds: How long it is watched: 0.5 to 86,400.
         subprocesses: Watch its children, too.
 
     Raises:
-        UsageError: There is no such process, or it is not a Python process.
+        UsageError: There is no such process, it is not a Python process, or the time is out of range.
         MeasurementError: It cannot be watched here.
     """
     _check_place("attach")
+    if not 0.5 <= seconds <= 86_400:
+        raise UsageError(f"attach watches for 0.5 to 86,400 seconds, not {seconds}")
     request = AttachRequest(
         pid=pid, seconds=seconds, subprocesses=subprocesses, command=("overhead_lens.attach", str(pid))
     )

@@ -12,7 +12,7 @@ from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import Command, argument, examples
 from overhead_lens.terminal.completion import complete_capture
 
-app = typer.Typer(help="Baselines of `overhead-lens check`.", no_args_is_help=True)
+app = typer.Typer(help="Baselines of `overhead-lens check`.")
 
 
 @app.callback()

@@ -31,7 +31,6 @@ def diff(
     from overhead_lens.terminal.output import Format, show
 
     margin_share = given.parse_share("--margin", margin, bare=0.01)
-    allowed = given.allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html,))
     classifier = default_classifier(rules)
     missing = [path for path in (base, new) if not path.exists()]
     if len(missing) == 1:
@@ -42,8 +41,10 @@ def diff(
         refuse(context, "with traces, whose times are not judged", "margin", "allow_mismatch")
         delta = compare_traces(base, new, classifier)
     else:
-        if not checks_context(base):
+        checks = checks_context(base)
+        if not checks:
             refuse(context, "with runs and watched processes, whose machines are not compared", "allow_mismatch")
+        allowed = checks and given.allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html,))
         try:
             delta = compare_directories(base, new, classifier, margin_share, force=allowed)
         except MismatchError as error:

@@ -224,3 +224,10 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if "UsageError" in line]
     assert 'it belongs below `if __name__ == "__main__":`' in line
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, 0.49, 86_401, float("nan")])
+def test_a_watch_has_a_length(seconds: float) -> None:
+    with pytest.raises(UsageError) as refused:
+        ol.attach(1, seconds)
+    assert str(refused.value) == f"attach watches for 0.5 to 86,400 seconds, not {seconds}"

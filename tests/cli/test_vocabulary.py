@@ -121,6 +121,17 @@ def test_an_old_spelling_works_and_says_so(
     assert results[0] == results[1]
 
 
+def test_force_says_nothing_of_captures_that_are_not_compared(here: Path) -> None:
+    (here / "a.json").write_text(document([drawn("[---)", "aten::add")]))
+    done = lens("diff", "a.json", "a.json", "--force", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_group_without_a_command_is_an_error_of_one_line(here: Path) -> None:
+    done = lens("baseline", cwd=here)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "overhead-lens: Missing command.\n")
+
+
 def test_the_old_name_of_a_side(here: Path, recorders: Recorders) -> None:
     (here / "python").write_text("#!/bin/sh\n")
     done = lens("compare", "add1", "add1", "--python", "old=./gone", "-q", cwd=here)
