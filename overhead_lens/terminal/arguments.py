@@ -17,6 +17,8 @@ from overhead_lens.terminal.project import read_project
 
 TIMEOUT_S = 300.0
 
+_FILES = ("html", "junit", "markdown", "pftrace")
+
 
 def between(least: float, most: float) -> Callable[[float | None], float | None]:
     """A callback that refuses numbers out of a range, which help then does not show."""
@@ -105,8 +107,15 @@ def _check_folder(path: Path) -> None:
         raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
 
 
-def _appended_file(path: Path | None) -> Path | None:
+def _refuse_twice(context: typer.Context, path: Path) -> None:
+    others = (context.params.get(name) for name in _FILES)
+    if any(other is not None and Path(other) == path for other in others):
+        raise UsageError(f"{path} is named twice: each output needs a file of its own")
+
+
+def _appended_file(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
+        _refuse_twice(context, path)
         _check_folder(path)
         if path.is_dir():
             raise UsageError(f"cannot write {path}: it is a directory")
@@ -115,6 +124,7 @@ def _appended_file(path: Path | None) -> Path | None:
 
 def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     if path is not None:
+        _refuse_twice(context, path)
         check_new_file(max(parameter.opts, key=len), path, force=bool(context.params.get("force")))
     return path
 

@@ -207,6 +207,23 @@ def test_force_overwrites_files(here: Path, recorders: Recorders, words: list[st
     assert b"mine" != file.read_bytes() != b""
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["analyze", "a.json", "--html", "there", "--pftrace", "./there", "--force"],
+        ["check", "base", "tiny.py", "--markdown", "there", "--html", "there", "-q"],
+        ["check", "base", "tiny.py", "--junit", "there", "--markdown", "there", "-q"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_is_written_once(here: Path, recorders: Recorders, words: list[str]) -> None:
+    draw_capture(here / "base")
+    (here / "a.json").write_text(document([drawn("[---)", "aten::add")]))
+    done = lens(*words, cwd=here)
+    assert (error_line(done), done.returncode) == ("there is named twice: each output needs a file of its own", 2)
+    assert not (here / "there").exists()
+
+
 def test_a_check_has_a_page(here: Path, recorders: Recorders) -> None:
     draw_capture(here / "base")
     lens("check", "base", "tiny.py", "--max", "total=3%", "--html", "page.html", "-q", cwd=here)
