@@ -9,20 +9,23 @@ from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.wall import estimate_per_call
 from overhead_lens.instruments.page_faults.evidence import PageFaults, matter
 from overhead_lens.stats.bootstrap import REPLICATES, Estimate
+from overhead_lens.taxonomy.rules import Attribution
 
 _SEED = 20_240_302
+
+_IO = Attribution("wait", "io")
 
 
 def page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares, measured: PageFaults) -> Estimate:
     """Time of page faults in ns per call; it comes out of ``kernel``, where pages are touched first.
 
     A sample stops at the instruction that touched the page and cannot show the fault. The operating system accounts for faults in
-    system time (getrusage(2), ru_stime), beside the system calls for memory, which samples show. A fault's user time is measured
-    apart (``instruments/page_faults``)::
+    system time (getrusage(2), ru_stime), beside the system calls for memory and I/O, which samples show. A fault's user time is
+    measured apart (``instruments/page_faults``)::
 
-        system time   | system calls for memory (sampled) |  faults  |
-        user time                                         |  faults  |       rest of the call       |
-                                                          |  number of faults x user time per fault
+        system time   | system calls for memory, I/O (sampled) |  faults  |
+        user time                                              |  faults  |       rest of the call       |
+                                                               |  number of faults x user time per fault
 
     This is CPU time. It is rescaled to wall time: where other programs use the cores, every part of the call waits for a core.
     """
@@ -34,20 +37,30 @@ def page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares, measure
         return no_time
     system = estimate_per_call(clock, "system_ns", statistic="mean")
     user = _user_time_per_fault(measured)
-    scale = _wall_per_cpu_time(clock, wall, shares)
-    calls_ns = shares.memory_calls * wall.value
+    ran = _share_that_ran(clock, shares)
+    scale = _wall_per_cpu_time(clock, wall, ran)
+    # A thread that is blocked in I/O takes no system time.
+    of_io = min(shares.attributions.get(_IO, 0.0) / shares.weight, ran - (1 - shares.share("wait")))
+    calls_ns = (shares.memory_calls + of_io) * wall.value
     value = scale.value * (system.value + faults.value * user.value) - calls_ns
     replicates = scale.replicates * (system.replicates + faults.replicates * user.replicates) - calls_ns
     return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
 
 
-def _wall_per_cpu_time(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
+def _share_that_ran(clock: pd.DataFrame, shares: Shares) -> float:
+    """The share of the call in which its thread ran, a device's driver while it waits included."""
+    awake = 1 - shares.share("wait")
+    if "cpu_ns" not in clock:
+        return awake
+    cpu, whole = (estimate_per_call(clock, name, statistic="mean").value for name in ("cpu_ns", "wall_ns"))
+    return max(awake, min(1.0, cpu / whole))
+
+
+def _wall_per_cpu_time(clock: pd.DataFrame, wall: Estimate, ran: float) -> Estimate:
     """Wall time per call over CPU time per call, voluntary waiting excluded; 1 where CPU time was not recorded."""
     cpu = estimate_per_call(clock, "cpu_ns", statistic="mean") if "cpu_ns" in clock else None
     if cpu is None or not cpu.replicates.all():
         return Estimate(1.0, np.ones_like(wall.replicates))
-    # A device's driver runs while it waits.
-    ran = max(1 - shares.share("wait"), cpu.value / estimate_per_call(clock, "wall_ns", statistic="mean").value)
     # All replicates are of the same draws of processes.
     return Estimate(ran * wall.value / cpu.value, ran * wall.replicates / cpu.replicates)
 

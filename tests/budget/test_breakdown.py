@@ -161,6 +161,21 @@ def test_page_faults_wait_for_a_core_as_all_else_does() -> None:
     assert ns(budget(stacks, rows)) == {"allocation": 20_000, "kernel": 70_000, "wait": 10_000}
 
 
+def test_system_time_of_input_is_not_that_of_page_faults() -> None:
+    stacks = [
+        stack(USER, BINDING, ENTRY, KERNEL, count=60),
+        stack(USER, "read (libc.so.6)", count=30),
+        stack(USER, count=10),
+    ]
+    rows = clock(100_000, faults=50, system_ns=40_000)
+    # The file is in memory: the call ran all the time, 30,000 ns of it in read.
+    found = budget(stacks, rows.assign(cpu_ns=10 * 100_000))
+    assert ns(found) == {"python": 10_000, "allocation": 10_000, "kernel": 50_000, "wait": 30_000}
+    # It slept for 20,000 ns of them, until the file was there.
+    found = budget(stacks, rows.assign(cpu_ns=10 * 80_000))
+    assert ns(found) == {"python": 10_000, "allocation": 30_000, "kernel": 30_000, "wait": 30_000}
+
+
 def test_page_faults_are_a_share_of_what_their_blocks_ran() -> None:
     """One block of four was five times as long, in its faults too: the steady call had fewer."""
     stacks = [stack(USER, BINDING, ENTRY, KERNEL)]
