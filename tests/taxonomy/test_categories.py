@@ -51,6 +51,13 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
             "dispatcher/autograd",
         ),
         ((USER, BINDING, ENTRY, MALLOC), "allocation/storage"),
+        (
+            (USER, BINDING, ENTRY, "mkl_blas_sgemm (libtorch_cpu.so)", "mkl_serv_free (libtorch_cpu.so)"),
+            "allocation/storage",
+        ),
+        ((USER, BINDING, ENTRY, "mkl_serv_allocate (libtorch_cpu.so)", MALLOC), "allocation/storage"),
+        ((USER, BINDING, ENTRY, "dnnl::impl::malloc (libtorch_cpu.so)"), "allocation/storage"),
+        ((USER, BINDING, ENTRY, "nnp_convolution_inference (libtorch_cpu.so)"), "kernel"),
         ((USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)"), "allocation/tensor"),
         (
             (USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)", "c10::impl::X (libc10.so)"),
@@ -88,6 +95,12 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
                 "(anonymous namespace)::im2col<double>",
                 "(anonymous namespace)::Dist<float>::run_backward_parallel_pdist<float>",
                 "mul_out_sparse_cpu",
+                "(anonymous namespace)::q_maxpool_2d<c10::quint8>",
+                "(anonymous namespace)::q_avg_pool3d<c10::quint8, true>",
+                "(anonymous namespace)::upsample_bilinear2d_out_frame<c10::quint8>",
+                "(anonymous namespace)::HelperInterpBase::_compute_index_ranges_int16_weights<double (*)(double)>",
+                "(anonymous namespace)::_adaptive_avg_pool<2, c10::quint8>",
+                "vol2col<float>",
             )
         ),
         *(
@@ -384,6 +397,7 @@ def test_each_function_is_looked_at_by_itself() -> None:
         ("(anonymous namespace)::max_pool1d_impl", True),
         ("nll_loss2d_forward_out_cpu", True),
         ("_coalesce_sparse_cpu(at::Tensor const&)::{lambda()#1}::operator() const", True),
+        ("structured_gt_Scalar_out::impl", False),
         ("as_strided_tensorimpl", False),
         ("select_symint", False),
         ("resize_impl_cpu_", False),
