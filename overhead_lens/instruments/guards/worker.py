@@ -30,7 +30,7 @@ _FLUSH_BYTES = 64 << 20
 # "... # return x + 1  # scenarios/add1.py:52 in add1 (HINT: ...)": torch/_dynamo/guards.py, get_verbose_code_part.
 _CAUSE = re.compile(r"  # (?P<line>.*?)  # (?P<place>\S+:\d+ in \S+)|  # (?P<only>\S+:\d+ in \S+)")
 
-# The base of a guard's source, and what of it follows.
+# The base of a guard's source, and each step from there.
 _BASE = re.compile(r"\b[LG](?=\[)")
 _STEP = re.compile(r"\.\w+|\[[^\[\]]*\]")
 

@@ -139,7 +139,7 @@ def _checked(workload: Workload, *args: Any, **keywords: Any) -> Any:
 
 
 def _change(call: Call) -> tuple[object, ...]:
-    """What remedies made of a call, without the objects that they make anew each time."""
+    """What remedies made of a call, without the objects that they make again each time."""
     code = getattr(call.function, "__code__", type(call.function))
     return code, call.keywords, call.compile_options, len(call.contexts), len(call.late_contexts)
 
