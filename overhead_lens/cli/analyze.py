@@ -129,6 +129,7 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
     files: list[Path] = []
     for path in given:
         if path.is_dir():
+            _check_is_no_result(path)
             inside = sorted(file for file in path.iterdir() if file.is_file() and file.name.lower().endswith(_TRACES))
             if not inside:
                 raise UsageError(f"{path} holds no traces (*.json, *.json.gz)")
@@ -138,6 +139,14 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
         else:
             raise UsageError(f"{path} does not exist")
     return files
+
+
+def _check_is_no_result(directory: Path) -> None:
+    """Refuse a capture: its traces are not ranks of a job."""
+    from overhead_lens.captures.directory import schema_of
+
+    if str(schema_of(directory)).startswith("overhead-lens/"):
+        raise UsageError(f"{directory} is a stored result, which `overhead-lens report` shows; or name a trace in it")
 
 
 def _batch_sizes(given: str | None, traces: int) -> Sequence[int] | Literal["shapes"] | None:

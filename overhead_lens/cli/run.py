@@ -15,7 +15,7 @@ import typer
 
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError, internal_error
 from overhead_lens.report.text.plain import plain
-from overhead_lens.terminal.arguments import Force, Rules, check_new_file, directory_option
+from overhead_lens.terminal.arguments import Force, Rules, check_new_file, check_own_file, directory_option
 from overhead_lens.terminal.command import ANALYSIS, OUTPUT, argument, option, refuse_on_windows
 
 REPORT = "report.txt"
@@ -31,8 +31,12 @@ def run(
     ] = "",
     rules: Rules = None,
     output: Annotated[Path | None, directory_option("run")] = None,
-    html: Annotated[Path | None, option(OUTPUT, "--html FILE", "Also write an HTML report to FILE.")] = None,
-    json_file: Annotated[Path | None, option(OUTPUT, "--json-file FILE", "Write the budget to FILE as JSON.")] = None,
+    html: Annotated[
+        Path | None, option(OUTPUT, "--html FILE", "Also write an HTML report to FILE.", callback=check_own_file)
+    ] = None,
+    json_file: Annotated[
+        Path | None, option(OUTPUT, "--json-file FILE", "Write the budget to FILE as JSON.", callback=check_own_file)
+    ] = None,
     force: Force = False,
     quiet: Annotated[bool, option(OUTPUT, "-q --quiet", "Print no report on stderr.")] = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -199,7 +200,7 @@ def _failure(outcome: Outcome, title: str, place: Path) -> list[str]:
         f"{title}: {plain(delta.sentence)}",
         *(f"  {finding}" for finding in broken[:_MOST_FINDINGS]),
         *(grown[:_MOST_CATEGORIES] or [changes[0][2]]),
-        f"  all of it: overhead-lens diff {_short(place)} {outcome.delta.new.capture}"
+        f"  all of it: overhead-lens diff {shlex.join((_short(place), outcome.delta.new.capture))}"
         if isinstance(outcome, TimeOutcome)
         else f"  the baseline: {_short(place)}",
         f"  if it is meant: {_ANEW}",

@@ -245,6 +245,11 @@ class Outline:
         return not (self.has_answer and section is self.sections[0])
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def left_out(count: int, what: str) -> list[str]:
     """That something is left out; nothing for none."""
     return [f"{count:,} {what} are left out; --json has them."] if count > 0 else []

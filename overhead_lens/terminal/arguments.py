@@ -17,7 +17,7 @@ from overhead_lens.terminal.project import read_project
 
 TIMEOUT_S = 300.0
 
-_FILES = ("html", "junit", "markdown", "pftrace")
+_FILES = ("html", "json_file", "junit", "markdown", "pftrace")
 
 
 def between(least: float, most: float) -> Callable[[float | None], float | None]:
@@ -107,15 +107,17 @@ def _check_folder(path: Path) -> None:
         raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
 
 
-def _refuse_twice(context: typer.Context, path: Path) -> None:
+def check_own_file(context: typer.Context, path: Path | None) -> Path | None:
+    """A callback that refuses a file which another output is written to."""
     others = (context.params.get(name) for name in _FILES)
-    if any(other is not None and Path(other) == path for other in others):
+    if path is not None and any(other is not None and Path(other) == path for other in others):
         raise UsageError(f"{path} is named twice: each output needs a file of its own")
+    return path
 
 
 def _appended_file(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
-        _refuse_twice(context, path)
+        check_own_file(context, path)
         _check_folder(path)
         if path.is_dir():
             raise UsageError(f"cannot write {path}: it is a directory")
@@ -124,7 +126,7 @@ def _appended_file(context: typer.Context, path: Path | None) -> Path | None:
 
 def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     if path is not None:
-        _refuse_twice(context, path)
+        check_own_file(context, path)
         check_new_file(max(parameter.opts, key=len), path, force=bool(context.params.get("force")))
     return path
 

@@ -13,6 +13,7 @@ import pytest
 from overhead_lens.traces.job import cluster
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 from tests.drawn.jobs import Joined, rank_entries
 from tests.drawn.timelines import call, drawn, kernel
 from tests.drawn.trace_text import document, written
@@ -183,6 +184,10 @@ def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.Monkey
     for arguments, message in (
         (["none.json"], "none.json does not exist"),
         ([empty], "holds no traces"),
+        (
+            [draw_capture(tmp_path / "capture")],
+            "capture is a stored result, which `overhead-lens report` shows; or name",
+        ),
         (["--diff", path], "--diff takes two traces, not 1"),
         (["--diff", "--query", "select 1", path, path], "do not go together"),
         (["--query", "", path], "--query needs SQL"),

@@ -213,6 +213,7 @@ def test_force_overwrites_files(here: Path, recorders: Recorders, words: list[st
         ["analyze", "a.json", "--html", "there", "--pftrace", "./there", "--force"],
         ["check", "base", "tiny.py", "--markdown", "there", "--html", "there", "-q"],
         ["check", "base", "tiny.py", "--junit", "there", "--markdown", "there", "-q"],
+        ["run", "--html", "there", "--json-file", "there", "tiny.py"],
     ],
     ids=" ".join,
 )

@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,13 @@ def test_a_difference_is_a_table_of_14_lines_on_80_columns() -> None:
     assert len(lines) == 14
     assert lines[4].split() == ["category", "base", "new", "difference", "95", "%", "interval", "verdict"]
     assert max(map(len, lines)) <= 80
+
+
+def test_a_capture_with_a_space_in_its_name_can_be_pasted() -> None:
+    of_a_call = replace(OUTLINED["compiled"](), capture="my traces/one")
+    of_a_run = replace(load_directory(REFERENCE / "run", CLASSIFIER), capture="my traces/one")
+    for result in (of_a_call, of_a_run):
+        assert printed(result, 80).splitlines()[-1] == "try: overhead-lens advise 'my traces/one'"
 
 
 def test_a_compiled_budget_has_at_most_50_lines_on_80_columns() -> None:

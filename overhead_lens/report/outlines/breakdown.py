@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -67,7 +68,7 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
         figure=figure,
         about=[_how(breakdown)],
         warnings=breakdown.warnings,
-        ends=[f"capture: {stored}", f"try: overhead-lens advise {stored}"] if stored else [],
+        ends=[f"capture: {stored}", f"try: overhead-lens advise {shlex.quote(stored)}"] if stored else [],
         origin=partial(origin, stored, breakdown.environment, named),
     )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import bounds, names, row, text
-from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table, sections
+from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table, counted, sections
 from overhead_lens.report.page.charts.captures import MOST_POINTS, captures_chart
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import WALL, History, HistoryChange, Segment, Series
@@ -27,7 +27,7 @@ def history_outline(history: History) -> Outline:
     shown, rest = history.series[:_MOST_SERIES], history.series[_MOST_SERIES:]
     further = [f"{len(rest)} further series are left out; --json has them all."] if rest else []
     return Outline(
-        f"{history.capture_count:,} captures below {history.directory}",
+        f"{counted(history.capture_count, 'capture')} below {history.directory}",
         _answer(history),
         sections(
             *(_section(series, is_first=at == 0) for at, series in enumerate(shown)),
@@ -65,7 +65,7 @@ def _segment(segment: Segment, differing: Sequence[str]) -> Iterator[Block]:
     first, last = segment.points[0], segment.points[-1]
     where = ", ".join(f"{name} {segment.environment[name]}" for name in differing)
     span = f"{first.started:%Y-%m-%d %H:%M} to {last.started:%Y-%m-%d %H:%M}, {first.name} to {last.name}"
-    yield Notes([f"{where + ': ' if where else ''}{len(segment.points)} captures, {span}"])
+    yield Notes([f"{where + ': ' if where else ''}{counted(len(segment.points), 'capture')}, {span}"])
     yield Drawing(lambda _: [captures_chart(segment)])
     yield from _changes(segment.changes)
     yield _levels(segment)

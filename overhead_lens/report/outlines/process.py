@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from overhead_lens.report.outline import (
     Row,
     Section,
     Table,
+    counted,
     left_out,
     sections,
 )
@@ -95,7 +97,7 @@ def _most_of(row: HostCategory) -> str:
 def _about(process: ProcessBudget) -> str:
     """Versions, number of threads and samples, how long it was watched and what that cost it."""
     known = [f"{name} {version}" for name, version in _versions(process)]
-    threads = "1 thread" if len(process.threads) == 1 else f"{len(process.threads)} threads"
+    threads = counted(len(process.threads), "thread")
     cost = "" if process.slowdown_share is None else f", which slowed it by {process.slowdown_share:.0%}"
     watched = f"watched for {format_ns(process.duration_ns)}{cost}"
     return ", ".join((*known, threads, f"{process.samples:,} samples", watched))
@@ -136,9 +138,9 @@ def _traced(thread: ThreadBudget, trace: TracedMoment, capture: str) -> Iterator
         interval = text(f"{low:.1%} .. {high:.1%}")
         label = text(sampled.category, sampled.category)
         rows.append(Row([label, share(sampled.share), interval, share(traced.share), differs]))
-    steps = f" ({trace.steps} {'step' if trace.steps == 1 else 'steps'})" if trace.steps else ""
+    steps = f" ({counted(trace.steps, 'step')})" if trace.steps else ""
     note = "The trace is of a later moment, torch.profiler lengthens operators, and their kernels are estimated."
-    notes = Notes([note, f"all of it: overhead-lens analyze {capture}/{trace.file}"])
+    notes = Notes([note, f"all of it: overhead-lens analyze {shlex.quote(f'{capture}/{trace.file}')}"])
     heading = f"{name_of(thread)} sampled, and traced for {format_ns(trace.wall_ns)}{steps}"
     yield Section(heading, [Table(columns, rows), notes], reach="everywhere")
 

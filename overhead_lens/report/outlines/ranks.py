@@ -15,6 +15,7 @@ from overhead_lens.report.outline import (
     Piece,
     Section,
     Table,
+    counted,
     folded,
     left_out,
     sections,
@@ -41,7 +42,7 @@ def job_outline(job: Job) -> Outline:
     failed = Section("Traces that could not be read", [Notes(failures, tone="warning")], reach="everywhere")
     detailed = job.detailed
     if detailed is None:
-        return Outline(f"{len(failures)} traces", "None could be read.", sections(failed), has_answer=False)
+        return Outline(counted(len(failures), "trace"), "None could be read.", sections(failed), has_answer=False)
     others = [each for each in job.by_weight if isinstance(each, TraceAnalysis) and each is not detailed]
     told = trace_outline(detailed)
     told = replace(told, others=lambda: map(trace_outline, others))
@@ -56,7 +57,7 @@ def job_outline(job: Job) -> Outline:
         notes = (*job.ranks.notes, *over_ranks_notes(job.ranks.critical_path))
     return replace(
         told,
-        title=f"{1 + len(others)} traces",
+        title=counted(1 + len(others), "trace"),
         sentence=sentence,
         sections=sections(
             *(*compared, failed),
@@ -142,7 +143,7 @@ def _others(others: Sequence[TraceAnalysis]) -> Section:
     """The other traces in a sentence each."""
     lines = [f"{title(each)}: {trace_outline(each).sentence}" for each in others[:_MOST_OTHERS]]
     more = len(others) - len(lines)
-    lines += [f"{more} more traces: --all prints every one"] if more > 0 else []
+    lines += [f"{counted(more, 'more trace')}: --all prints every one"] if more > 0 else []
     return Section("Other traces", [Notes(lines)], is_open=False)
 
 

@@ -83,7 +83,7 @@ def run_outline(run: RunBudget) -> Outline:
         figure=f"{format_ns(run.wall.ns)} per {run.per} [{bounds_text(run.wall)}]",
         about=list(_about(run)),
         warnings=run.warnings,
-        ends=[f"capture: {stored}", f"try: overhead-lens advise {stored}"] if stored else [],
+        ends=[f"capture: {stored}", f"try: overhead-lens advise {shlex.quote(stored)}"] if stored else [],
         origin=partial(origin, stored, run.environment, [("program", title(run))]),
     )
 

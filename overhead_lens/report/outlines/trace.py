@@ -20,6 +20,7 @@ from overhead_lens.report.outline import (
     Row,
     Section,
     Table,
+    counted,
     folded,
     left_out,
     sections,
@@ -163,8 +164,8 @@ def _extent(analysis: TraceAnalysis) -> str:
     steps = f", {len(analysis.steps)} steps" if analysis.steps else ""
     if len(analysis.steps) == 1:
         steps = f", 1 step of {format_ns(analysis.steps[0].window.wall_ns)}"
-    threads = f"{len(analysis.threads)} host thread{'' if len(analysis.threads) == 1 else 's'}"
-    return f"window {format_ns(analysis.window.wall_ns)}, {analysis.events:,} events, {threads}{steps}"
+    threads = counted(len(analysis.threads), "host thread")
+    return f"window {format_ns(analysis.window.wall_ns)}, {counted(analysis.events, 'event')}, {threads}{steps}"
 
 
 def _over_time(analysis: TraceAnalysis) -> Section:

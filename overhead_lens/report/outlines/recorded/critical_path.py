@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, names, numbers, row, share, time
-from overhead_lens.report.outline import Notes, Row, Section, Table, folded, left_out
+from overhead_lens.report.outline import Notes, Row, Section, Table, counted, folded, left_out
 from overhead_lens.report.text.blocks import cut, cut_front
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.critical_path.model import (
@@ -71,7 +71,7 @@ def _headline(path: CriticalPath) -> str:
 
 def _steps(windows: Sequence[WindowPath] | Sequence[StepOverRanks]) -> str:
     steps = sum(each.step is not None for each in windows)
-    return f"{steps:,} step{'' if steps == 1 else 's'}" if steps else "the window"
+    return counted(steps, "step") if steps else "the window"
 
 
 def _summed(windows: Sequence[WindowPath], which: str) -> list[Share]:
@@ -168,7 +168,7 @@ def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
         return
     whole_ns = sum(step.wall_ns for step in path.steps)
     changes = sum(each.changes for each in path.steps)
-    heading = f"{_steps(path.steps)}: {format_ns(whole_ns)}, {changes:,} change{'' if changes == 1 else 's'} of rank"
+    heading = f"{_steps(path.steps)}: {format_ns(whole_ns)}, {counted(changes, 'change')} of rank"
     ranks = [(_rank(label), ns) for label, ns in _by_name(path, "ranks", "rank")]
     lines = Notes(_over_ranks(path, ranks, whole_ns))
     yield Section(f"Critical path over ranks, of {heading}", [lines], reach="everywhere")
