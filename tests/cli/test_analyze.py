@@ -179,6 +179,8 @@ def test_what_is_no_trace(tmp_path: Path, content: bytes, message: str) -> None:
 def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_CONNECT_TIMEOUT_S", 0.5)
     path = job(tmp_path)
+    other = tmp_path / "other.json.gz"
+    other.write_bytes(path.read_bytes())
     empty = tmp_path / "empty"
     empty.mkdir()
     for arguments, message in (
@@ -193,15 +195,15 @@ def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--query", "", path], "--query needs SQL"),
         (["--query", " ", path], "--query needs SQL"),
         (["--query", "select nonsense", path], "the query failed"),
-        (["--pftrace", tmp_path / "o.pftrace", path, path], "--pftrace draws one trace, not 2"),
+        (["--pftrace", tmp_path / "o.pftrace", path, other], "--pftrace draws one trace, not 2"),
         (["--pftrace", path, path], "exists: name another --pftrace, or overwrite it with --force"),
         (["--parquet", tmp_path, path], "is not an empty directory"),
         (["--parquet", ".", path], "--parquet makes a directory of its own: name one below ."),
         (["--dask", "tcp://127.0.0.1:9", path], "no Dask scheduler answers"),
         (["--rules", "none.toml", path], "none.toml"),
-        (["--batch-sizes", "4,x", path, path], "takes whole numbers with commas between them, or 'shapes', not '4,x'"),
+        (["--batch-sizes", "4,x", path, other], "takes whole numbers with commas between them, or 'shapes', not '4,x'"),
         (["--batch-sizes", "0", path], "takes whole numbers"),
-        (["--batch-sizes", "1,2,3", path, path], "has 3 sizes for 2 traces"),
+        (["--batch-sizes", "1,2,3", path, other], "has 3 sizes for 2 traces"),
     ):
         done = lens("analyze", *arguments, cwd=tmp_path)
         assert done.returncode == 2, arguments
