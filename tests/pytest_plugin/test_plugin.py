@@ -441,7 +441,8 @@ def test_instructions_are_counted_in_parallel(session: Run, pytester: pytest.Pyt
     session(COUNTED, "-p", "xdist", "-n", "2", "--overhead-markdown", "o.md").assert_outcomes(passed=1)
     assert len(baselines(pytester.path)) == 1
     assert (
-        "| test_ops.py::test_add |  | 10,000 instructions |  |  |  | recorded |" in (pytester.path / "o.md").read_text()
+        r"| test\_ops.py::test\_add |  | 10,000 instructions |  |  |  | recorded |"
+        in (pytester.path / "o.md").read_text()
     )
 
 
