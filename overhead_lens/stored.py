@@ -33,7 +33,7 @@ from overhead_lens.traces.structure.model import StructureDelta
 
 
 class MismatchError(UsageError):
-    """Two captures differ in more than what is compared."""
+    """Two captures differ in more than the code: machine, versions or sizes."""
 
 
 def budget_of(path: Path, classifier: Classifier) -> Budget:

@@ -52,7 +52,7 @@ _FILTERS: Mapping[str, Callable[[Leaf, AbstractSet[str]], bool]] = {
     "keep_tensor_guards_unsafe": lambda leaf, tensors: leaf.type not in _OF_A_TENSOR or leaf.source not in tensors,
     "skip_guard_on_globals_unsafe": lambda leaf, _: _GLOBAL.search(_guarded(leaf)) is not None,
 }
-"""The filters of torch.compiler (torch/compiler/__init__.py) by what they leave out, given the tensors but parameters."""
+"""Whether a filter of torch.compiler (torch/compiler/__init__.py) drops a guard, given the tensors that are not parameters."""
 
 
 def guard_costs(

@@ -97,7 +97,7 @@ def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterat
 
 
 def _slow_and_fastest(ranks: RanksAnalysis, most: int) -> set[str]:
-    """Labels of at most ``most`` ranks: the slowest, the next to it by what decides that, and the fastest."""
+    """Labels of at most ``most`` ranks: the slowest ones and the fastest."""
     by_weight = sorted(ranks.ranks, key=lambda rank: rank.wait_ns if ranks.by_collectives else -rank.wall_ns)
     labels = sorted((rank.label for rank in by_weight), key=lambda label: label != ranks.slowest)
     return {*labels[: most - 1], labels[-1]}
