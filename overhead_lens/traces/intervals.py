@@ -28,6 +28,11 @@ class Union:
         """Length of the union."""
         return int((self.end_ns - self.start_ns).sum())
 
+    def lasting(self, more_than_ns: int) -> Union:
+        """The intervals that are longer."""
+        chosen = self.end_ns - self.start_ns > more_than_ns
+        return Union(self.start_ns[chosen], self.end_ns[chosen], self.first[chosen])
+
     def within(self, window: tuple[int, int]) -> int:
         """Length of the part inside ``window``."""
         before_start, before_end = self.before(np.array(window))

@@ -13,10 +13,11 @@ from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.device import COMMUNICATION, COMPUTE, COPY, DeviceTimeline
-from overhead_lens.traces.findings.host import idle_by, launching, long_intervals
-from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
+from overhead_lens.traces.findings.host import launching, long_intervals
+from overhead_lens.traces.findings.recorded import Located, Recorded, Wording, idle_by
 from overhead_lens.traces.intervals import Union, both, joined, union, without
 from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
+from overhead_lens.traces.timeline import sum_by
 
 _ELEMENTWISE = re.compile(r"elementwise_kernel|CatArrayBatchedCopy")
 _WAITS = Attribution("wait", "device")
@@ -55,6 +56,13 @@ _GRAPHS = Wording(
     "launch",
     "the device idles while the host prepares launches one by one",
     'capture the step as a CUDA graph: torch.compile(mode="reduce-overhead") or torch.cuda.graph',
+)
+_STALLED = Wording(
+    "stalled_queue",
+    "queue",
+    "launched work does not begin, though the device runs nothing else that was recorded",
+    "the trace does not say what holds the device: work that was not recorded (launched before the recording began, by another "
+    "process, or within a graph), or waits between streams",
 )
 _FUSIBLE = Wording(
     "fusible_kernels",
@@ -100,6 +108,21 @@ def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
     launch = device.linked.launch[waiting]
     called = np.where(launch >= 0, recorded.events["start_ns"].to_numpy()[launch], recorded.analysis.window.start_ns)
     return union(called, device.start_ns[waiting] - called)
+
+
+def stalled_queues(recorded: Recorded, known: Union) -> Iterator[Located]:
+    """Idle time of a device with work launched that does not begin, without what other findings name (``known``)."""
+    for device, stalled in zip(recorded.devices, recorded.stalled, strict=True):
+        when = without(stalled, known)
+        if when.total_ns:
+            first = np.searchsorted(device.start_ns, when.end_ns, "left")
+            first, number = np.unique(np.minimum(first, len(device.start_ns) - 1), return_inverse=True)
+            ns = sum_by(number, when.end_ns - when.start_ns, len(first))
+            named = recorded.of_work(device, first, ns)
+            launch = int(device.linked.launch[first[np.argmax(ns)]])
+            yield from recorded.located(
+                _STALLED, when.total_ns, when, named, recorded.place_of_row(launch), str(device.number)
+            )
 
 
 def host_bound(recorded: Recorded, known: Union) -> Iterator[Located]:

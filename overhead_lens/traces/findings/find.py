@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from overhead_lens.traces.findings.device import COMPUTES, device_causes, fusible_kernels, host_bound
+from overhead_lens.traces.findings.device import COMPUTES, device_causes, fusible_kernels, host_bound, stalled_queues
 from overhead_lens.traces.findings.host import host_causes, long_host_work
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.findings.recorded import Located, Recorded
@@ -24,6 +24,7 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
         *own,
         *host_bound(recorded, launching),
         *host_waits(recorded, joined([known, *(one.when for one in own)])),
+        *stalled_queues(recorded, known),
         *device_causes(recorded),
         *unlike_steps(recorded),
         *fusible_kernels(recorded),

@@ -15,7 +15,7 @@ from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.findings.recorded import LONG, Located, Recorded, Wording
+from overhead_lens.traces.findings.recorded import LONG, Located, Recorded, Wording, idle_by
 from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, joined, union, without
 from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
@@ -258,15 +258,6 @@ def long_intervals(recorded: Recorded, device: DeviceTimeline, known: Union) -> 
     stretches = union(begins[is_long], between[is_long])
     ours = idle_by(device, [name for name in BLAME if name not in (*NOT_THE_HOST, "launch")], inside=False)
     return without(both(stretches, ours), known)
-
-
-def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = True) -> Union:
-    """Idle time by blame; ``inside`` a device's span, or over the whole window."""
-    idle = device.idle
-    chosen = np.isin(idle.blame, [BLAME.index(name) for name in blamed])
-    if inside:
-        chosen &= (idle.start_ns >= device.span[0]) & (idle.start_ns < device.span[1])
-    return union(idle.start_ns[chosen], idle.dur_ns[chosen])
 
 
 def _stretches(recorded: Recorded, wording: Wording, calls: Ints, when: Union) -> Iterator[Located]:

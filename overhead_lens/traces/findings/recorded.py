@@ -11,6 +11,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.categories import BLAME, QUEUE
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.budgets import TraceBudgets
 from overhead_lens.traces.columns import passing
@@ -20,6 +21,7 @@ from overhead_lens.traces.findings.sentences import sentence
 from overhead_lens.traces.host import HostEvents, distinct
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, cut, joined, union
+from overhead_lens.traces.launch_figures.analysis import MOST_FLOOR_NS
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.modules.scopes import Scopes
 from overhead_lens.traces.timeline import sum_by
@@ -81,11 +83,13 @@ class Recorded:
         Args:
             copies: Whether copies count as idle time: they could run beside other work.
             known: Time that counts as work: something else is to blame.
+
+        Nor does the time count in which launched work does not begin: more of it would wait as well.
         """
         until = np.array([self.analysis.window.bounds[1]])
         least = until - since_ns
-        for device in self.devices:
-            work = joined([*device.by_kind[:COPY], known] if copies else [device.busy, known])
+        for device, stalled in zip(self.devices, self.stalled, strict=True):
+            work = joined([*(device.by_kind[:COPY] if copies else [device.busy]), stalled, known])
             least = np.minimum(least, until - since_ns - (work.before(until) - work.before(since_ns)))
         return least
 
@@ -158,6 +162,12 @@ class Recorded:
         return evidence(list(names.categories), codes, ns, lambda at: self.place(int(calls[at])))
 
     @cached_property
+    def stalled(self) -> tuple[Union, ...]:
+        """Per device the idle time in which launched work does not begin, for longer than any launch takes."""
+        queued = [idle_by(device, (QUEUE,), inside=False) for device in self.devices]
+        return tuple(each.lasting(MOST_FLOOR_NS) for each in queued)
+
+    @cached_property
     def launched(self) -> Ints:
         """Row of the device work that each row of the event frame has launched last; -1 for none."""
         last = np.full(len(self.events), -1, dtype=np.int64)
@@ -199,6 +209,15 @@ class Recorded:
         at = int(self.scopes.around(self.host.thread[[event]], self.host.start_ns[[event]])[0])
         module = int(self.scopes.module[at]) if at >= 0 else -1
         return self.scopes.names[module] if module >= 0 else ""
+
+
+def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = True) -> Union:
+    """Idle time by blame; ``inside`` a device's span, or over the whole window."""
+    idle = device.idle
+    chosen = np.isin(idle.blame, [BLAME.index(name) for name in blamed])
+    if inside:
+        chosen &= (idle.start_ns >= device.span[0]) & (idle.start_ns < device.span[1])
+    return union(idle.start_ns[chosen], idle.dur_ns[chosen])
 
 
 def evidence(

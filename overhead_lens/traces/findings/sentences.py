@@ -13,6 +13,7 @@ _SAID = {
     "exposed_copies": "the device only copies for {time}",
     "device_bound": "the device computes for {time}",
     "host_bound": "launches by the host come {time} too late",
+    "stalled_queue": "launched work does not begin for {time}",
     "graphs_could_close_idle": "a captured graph could close {time} of idle time",
     "blocking_copies": "copies from the device hold the host for {time}",
     "copies_to_device": "copies to the device hold the host for {time}",
@@ -38,7 +39,7 @@ _SAID = {
 _BUILT_IN = re.compile(r"<(?:built-in )?(?:function|method) '?(?P<name>[\w.]+)'?")
 _PLACE = re.compile(r"(?:.*/)?(?P<file>[^/]+)\((?P<line>\d+)\): (?P<function>.*)$")
 _LONGEST = 60
-_UNNAMED = re.compile(r"\(|waiting (hidden|while)")
+_UNNAMED = re.compile(r"\(|waiting hidden")
 
 
 def sentence(finding: Finding) -> str:

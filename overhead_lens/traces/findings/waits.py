@@ -9,9 +9,7 @@ import numpy as np
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.taxonomy.categories import QUEUE
 from overhead_lens.traces.columns import passing, where
-from overhead_lens.traces.findings.host import idle_by
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, union
@@ -94,10 +92,6 @@ def _found(
     named = (recorded.of_copies if copies else recorded.of_calls)(calls, waits_ns)
     hidden_ns = max((both(when, device.busy).total_ns for device in recorded.devices), default=0)
     rest = [Evidence("waiting hidden behind the busy device", len(calls), hidden_ns)] if hidden_ns else []
-    # What the device waits for itself, no remedy of the host's shortens.
-    stuck = [both(when, idle_by(device, (QUEUE,), inside=False)).total_ns for device in recorded.devices]
-    if (stuck_ns := max(stuck, default=0)) > when.total_ns / 2:
-        rest.append(Evidence("waiting while launched work does not begin", len(calls), stuck_ns))
     longest = int(calls[np.argmax(waits_ns)])
     bound_ns = recorded.at_most(when, copies=copies, known=known)
     yield from recorded.located(wording, bound_ns, when, (*named, *rest), recorded.place(longest))
