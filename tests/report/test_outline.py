@@ -141,6 +141,9 @@ def test_a_figure_at_an_end_of_a_name_is_not_cut() -> None:
     assert cut_middle("-12.5% measured_loop", 10) == "-12.5%…oop"
     assert cut_middle("dispatcher 616.2 µs", 14) == "dispa…616.2 µs"
     assert cut_middle("kernel<128, 4>", 9) == "kern…, 4>"
+    # Each of these letters takes two cells.
+    assert cut_middle("日本語の関数名", 9) == "日本…数名"
+    assert cut_middle("日本語の関数名", 4) == "日…"
 
 
 def test_names_with_their_figures_are_left_out_from_the_end() -> None:

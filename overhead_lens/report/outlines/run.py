@@ -178,7 +178,7 @@ def _about(run: RunBudget) -> Iterator[str]:
     if run.phases:
         phases = {"warm_up": "warm-up", "steps": f"{steps.count - steps.warm_up:,} steps"}
         times = ", ".join(f"{phases.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
-        yield f"{format_ns(run.run_ns)} in all: {times}"
+        yield f"{format_ns(run.run_ns)} in all" + (f": {times}" if len(run.phases) > 1 else "")
     if run.device is not None:
         shown = run.device.devices[:_BRIEF_DEVICES]
         yield from (f"device {device.device} of the same step: {_busy(device, run.wall.ns)}" for device in shown)

@@ -221,8 +221,11 @@ def cut_middle(name: str, width: int) -> str:
     first, last = _FIRST.match(name), _LAST.search(name)
     room = max(0, width - 1)
     behind = max(room - max(room // 2, len(first[0]) if first else 0), len(last[0]) if last else 0)
-    front = max(0, room - behind)
-    return f"{name[:front]}…{name[len(name) - behind :]}"
+    front, back = name[: max(0, room - behind)], name[len(name) - behind :]
+    # Some letters take two cells.
+    while cell_len(front + back) > room:
+        front, back = (front[:-1], back) if cell_len(front) > cell_len(back) else (front, back[1:])
+    return f"{front}…{back}"
 
 
 def _stacked(table: Table, paint: _Paint) -> Iterator[Text]:

@@ -22,7 +22,7 @@ def _cause(analysis: TraceAnalysis) -> str:
     if not analysis.host and not analysis.devices:
         if analysis.memory:
             largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
-            return f"A memory snapshot: most is live on {largest.device}, {format_bytes(largest.peak_bytes)}."
+            return f"Only memory was recorded: most is live on {largest.device}, {format_bytes(largest.peak_bytes)}."
         return "The trace holds neither host nor device work."
     first = analysis.findings[0] if analysis.findings else None
     if first is None:
