@@ -43,7 +43,7 @@ CATEGORIES = (
             "user": "your own code",
             "library": "Python code of other installed packages; a frame's file begins with the package's name",
             "framework": "Python code of torch, Triton, NumPy and numba",
-            "compiled_runtime": "wrappers that `torch.compile` puts around generated code",
+            "compiled_runtime": "wrappers of `torch.compile` around generated code and around functions that it leaves alone",
             "binding": "argument parsing and wrapping between Python and C++",
             "extension": "native libraries that Python calls: pybind11, Cython, ctypes, C modules",
             "gc": "garbage collection, with the finalizers that it runs",
