@@ -61,8 +61,8 @@ _STALLED = Wording(
     "stalled_queue",
     "queue",
     "launched work does not begin, though the device runs nothing else that was recorded",
-    "the trace does not say what holds the device: work that was not recorded (launched before the recording began, by another "
-    "process, or within a graph), or waits between streams",
+    "record from an earlier moment, and every process of the device: what holds it is not in the trace; or streams wait for each "
+    "other, or nodes of a graph were not recorded",
 )
 _FUSIBLE = Wording(
     "fusible_kernels",
