@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Modules are compiled when they are first imported: most never are.
 PIP := --quiet --disable-pip-version-check --no-compile
 
-.PHONY: profile test test-fast lint types contracts wheel docs docs-tables schemas results matrix check clean
+.PHONY: profile test test-fast lint types contracts wheel wheel-environment docs docs-tables schemas results matrix check clean
 
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
@@ -40,11 +40,7 @@ contracts: $(INSTALLED)
 	$(BIN)/lint-imports
 
 # A wheel in an environment that has nothing else says the same as the checkout.
-wheel: $(INSTALLED)
-	rm -rf build/wheel
-	$(PYTHON) -m venv build/wheel/environment
-	build/wheel/environment/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
-	build/wheel/environment/bin/python -m pip install $(PIP) --constraint constraints.txt build/wheel/*.whl
+wheel: $(INSTALLED) wheel-environment
 	for asked in "scenarios" "report traces/reference/eager" "analyze traces/reference/training.json.gz"; do \
 	  echo "overhead-lens $$asked"; \
 	  $(BIN)/overhead-lens $$asked --json >build/wheel/checkout.json || exit 1; \
@@ -52,6 +48,13 @@ wheel: $(INSTALLED)
 	  cmp build/wheel/checkout.json build/wheel/wheel.json || exit 1; \
 	done
 	rm -rf build/wheel/environment
+
+# It needs nothing of the checkout's environment, so `make --jobs 2` fills both at once.
+wheel-environment:
+	rm -rf build/wheel
+	$(PYTHON) -m venv build/wheel/environment
+	build/wheel/environment/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	build/wheel/environment/bin/python -m pip install $(PIP) --constraint constraints.txt build/wheel/*.whl
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
