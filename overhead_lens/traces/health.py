@@ -44,6 +44,7 @@ def trace_issues(
     - ``overlap_in_stream``: device events that start before the one before them in their stream ended;
     - ``profiler_overhead``: work of the profiler itself;
     - ``driver_overhead``: times that the driver loaded or compiled code, or waited for room in its queue;
+    - ``no_category``: complete events without a category, which torch.profiler always gives;
     - ``other_category``: complete events of categories that are neither host nor device work.
     """
     counts = trace.events["cat"].value_counts()
@@ -58,6 +59,7 @@ def trace_issues(
         "overlap_in_stream": _stream_overlaps(trace, linked),
         "profiler_overhead": int((overhead & ~by_driver).sum()),
         "driver_overhead": int(by_driver.sum()),
+        "no_category": int(counts.get("", 0)),
         "other_category": int(sum(count for name, count in counts.items() if name not in _KNOWN)),
     }
     return {reason: count for reason, count in issues.items() if count}

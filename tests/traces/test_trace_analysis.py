@@ -471,6 +471,7 @@ def test_health() -> None:
         ),
         timed(2, 3, "Buffer Flush", "overhead", (-1, 0)),
         timed(5, 3, "what", "mtia_ccp_events", (9, 1)),
+        timed(30, 3, "fusion.1", "", (8, 1)),
         call("[)", 1),
         kernel("  [---)", 1),
         kernel("    [---)", 3),
@@ -482,6 +483,7 @@ def test_health() -> None:
         "launch_without_device_event": 1,
         "overlap_in_stream": 1,
         "profiler_overhead": 1,
+        "no_category": 1,
         "other_category": 1,
     }
     notes = " | ".join(analysis.notes)

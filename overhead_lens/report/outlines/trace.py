@@ -83,6 +83,7 @@ _EXPLAINED = {
     ),
     "bad_counter_event": "{n} counter events hold no finite number and were left out: what they would say is a gap",
     "bad_memory_event": "{n} memory events do not say how many bytes and were left out",
+    "no_category": "{n} events have no category, so another profiler wrote them: they count as host work, even those of a device",
     "other_category": "{n} events of categories that are neither host nor device work were left out",
 }
 
