@@ -6,7 +6,9 @@ worker is forked twice, so that the nearest subreaper (prctl(2)) becomes its par
 
 from __future__ import annotations
 
+import gc
 import importlib.util
+import itertools
 import json
 import os
 import socket
@@ -20,6 +22,9 @@ from typing import Any
 SERVE = Path(__file__).parents[2] / "overhead_lens" / "worker" / "serve.py"
 LONGEST = 1 << 17
 
+# Of more workers than this some compile, whose first call would import the compiler.
+_SOME_COMPILE = 6
+
 
 def warmed_up() -> ModuleType:
     """``worker/serve.py`` as a module, once all is imported that any worker needs."""
@@ -30,14 +35,24 @@ def warmed_up() -> ModuleType:
     serve = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(serve)
     serve._import_package()
-    importlib.import_module("overhead_lens.worker.operations")
+    _import("overhead_lens.worker.operations")
+    # torch.profiler does so when it first starts.
+    _import("torch._inductor.config")
     return serve
+
+
+def _import(name: str) -> None:
+    """Import a module for all processes that will be forked, whose garbage collectors leave it alone."""
+    importlib.import_module(name)
+    gc.freeze()
 
 
 def main(channel: socket.socket) -> None:
     """Fork workers until nobody can ask any more."""
     serve = warmed_up()
-    while True:
+    for number in itertools.count():
+        if number == _SOME_COMPILE:
+            _import("torch._inductor.compile_fx")
         packet, streams, _, _ = socket.recv_fds(channel, LONGEST, 3)
         if not packet:
             return
