@@ -47,7 +47,7 @@ def one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def recorded(request: Any, _file: None, *more: Any) -> Path:
         return record.record_advice(request, file, *more)
 
-    short = {"clock_budget_ns": 200_000_000, "samples_per_process": 300}
+    short = {"clock_budget_ns": 200_000_000, "samples_per_process": 1}
     monkeypatch.setattr(record._Recording, "_load", load_one)
     monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=3, blocks=20, **short))
     monkeypatch.setattr(record, "_BRIEF", replace(record._BRIEF, **short))
@@ -59,8 +59,8 @@ def one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_remedy")
 def test_a_function_is_advised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with little_effort(processes=2):
-        advice = ol.advise(plain.one_by_one, torch.ones(8), times=64, quick=True)
+    with little_effort(processes=2, sampled=False):
+        advice = ol.advise(plain.one_by_one, torch.ones(8), times=8, quick=True)
     assert isinstance(advice, Advice)
     (tried,) = advice.remedies
     assert (tried.remedy, tried.status, tried.output, tried.safety) == ("at_once", "measured", "equal", "safe")

@@ -23,6 +23,7 @@ from typing import Any
 import pandas as pd
 from msgspec import Struct
 
+from overhead_lens.budget.model import Breakdown
 from overhead_lens.captures.directory import read_capture, recording_directory, write_meta
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.tables import write_table
@@ -165,7 +166,8 @@ class _Recording:
 
     def _screen(self) -> None:
         """Time what can share a process, in fresh processes."""
-        with self._first_worker() as first:
+        base = breakdown_of(self.folder / BASE, self.classifier)
+        with self._first_worker(base) as first:
             self._time_in(first, 0)
         for batch in in_batches(range(1, self.request.effort.processes)):
             with ExitStack() as stack:
@@ -176,23 +178,23 @@ class _Recording:
                     if worker in ready:
                         self._time_in(worker, number)
 
-    def _first_worker(self) -> Worker:
+    def _first_worker(self, base: Breakdown) -> Worker:
         """A worker in which every remedy has been called that can share a process; what kills one is found here."""
         skipped: set[str] = set()
         while True:
             worker = self._start("screen-0")
             try:
                 self._load([worker])
-                if self._choose(worker) and self._prepare_all(worker, skipped):
+                if self._choose(worker, base) and self._prepare_all(worker, skipped):
                     return worker
             except BaseException:
                 worker.end()
                 raise
             worker.end()
 
-    def _choose(self, worker: Worker) -> bool:
+    def _choose(self, worker: Worker, base: Breakdown) -> bool:
         """Drop useless remedies and separate those that need their own process; False if a remedy has ended this process."""
-        catalog, base = self.catalog, breakdown_of(self.folder / BASE, self.classifier)
+        catalog = self.catalog
         assert catalog is not None
         for listed in catalog.remedies:
             if listed.name in self.trials:
