@@ -21,20 +21,16 @@ from tests.cli.run import lens
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "traces" / "reference"
 
+# Each system is a fork of a process that has imported what is not this package's.
 _ELSEWHERE = """
-import importlib, sys
+import contextlib, importlib, io, json, os, sys
 
-for name in ("asyncio", "concurrent.futures.process", "subprocess", "tempfile", "torch", "numba", "pandas", "scipy.stats",
+for name in ("asyncio", "concurrent.futures.process", "subprocess", "tempfile", "numba", "pandas", "scipy.stats",
              "pyarrow.parquet", "duckdb", "isal.igzip_threaded", "typer.main", "rich.progress"):
     importlib.import_module(name)
 assert not [name for name in sys.modules if name.startswith("overhead_lens")]
-exec(sys.argv[2])
-import contextlib, io, json
-import overhead_lens
-from overhead_lens.__main__ import main
 
-outcomes = []
-for words in json.loads(sys.argv[1]):
+def run(words):
     sys.argv[1:] = words
     out, err, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -42,8 +38,17 @@ for words in json.loads(sys.argv[1]):
             main()
         except SystemExit as end:
             code = end.code or 0
-    outcomes.append((code, out.getvalue(), err.getvalue()))
-print(json.dumps(outcomes))
+    return code, out.getvalue(), err.getvalue()
+
+for system, lines in json.loads(sys.argv[1]):
+    if not (pid := os.fork()):
+        exec(system)
+        import overhead_lens
+        from overhead_lens.__main__ import main
+        print(json.dumps([run(words) for words in lines]), flush=True)
+        os._exit(0)
+    if os.waitpid(pid, 0)[1]:
+        sys.exit(1)
 """
 
 _WINDOWS = """
@@ -88,7 +93,8 @@ sysconfig.get_path = lambda *_: os.getcwd()
 _SHORTLY = """
 from tests.recorder.effort import little_effort
 
-little_effort(processes=2).__enter__()
+effort = little_effort(processes=1)
+effort.__enter__()
 """
 
 _PY_SPY = "#!/bin/sh\necho 'Collecting stack traces from native extensions (`--native`) is not supported on your platform.' >&2\nexit 1\n"
@@ -119,19 +125,17 @@ REFUSING: dict[tuple[object, ...], str] = {
 }
 
 
-@pytest.mark.parametrize("system", [_WINDOWS, _MACOS], ids=["Windows", "macOS"])
-def test_what_was_measured_reads_the_same_elsewhere(system: str, tmp_path: Path) -> None:
-    for words, (code, stdout, stderr) in zip(READING, _elsewhere(system, READING, tmp_path), strict=True):
-        here = lens(*words, cwd=tmp_path)
-        assert (code, stderr) == (here.returncode, here.stderr) == (0, "")
-        assert json.loads(stdout) == json.loads(here.stdout)
-
-
-def test_what_measures_refuses_on_windows(tmp_path: Path) -> None:
+def test_what_was_measured_reads_the_same_elsewhere_and_what_measures_refuses_on_windows(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("raise SystemExit('it ran')\n")
-    outcomes = _elsewhere(_WINDOWS, list(REFUSING), tmp_path)
-    assert outcomes == [(2, "", f"overhead-lens: {reason}\n") for reason in REFUSING.values()]
+    windows, macos = _elsewhere((_WINDOWS, [*READING, *REFUSING]), (_MACOS, READING), cwd=tmp_path)
+    assert windows[len(READING) :] == [(2, "", f"overhead-lens: {reason}\n") for reason in REFUSING.values()]
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+    for words, *elsewhere in zip(READING, windows[: len(READING)], macos, strict=True):
+        here = lens(*words, cwd=tmp_path)
+        assert (here.returncode, here.stderr) == (0, "")
+        for code, stdout, stderr in elsewhere:
+            assert (code, stderr) == (0, "")
+            assert json.loads(stdout) == json.loads(here.stdout)
 
 
 @pytest.mark.measures
@@ -145,7 +149,7 @@ def test_macos_measures_without_samples_and_says_what_it_lacks(tmp_path: Path) -
         ("run", "--json-file", "run.json", "program.py"),
         ("profile", "add1", "--quick", "--quiet", "--json"),
     ]
-    attach, doctor, run, profile = _elsewhere(_MACOS + _SHORTLY, lines, tmp_path)
+    ((attach, doctor, run, profile),) = _elsewhere((_MACOS + _SHORTLY, lines), cwd=tmp_path)
     lacking = "py-spy has no native frames on this system"
     assert attach == (3, "", f"overhead-lens: {lacking}\n")
     assert doctor[0] == 0
@@ -162,10 +166,11 @@ def test_macos_measures_without_samples_and_says_what_it_lacks(tmp_path: Path) -
     assert {row["evidence"] for row in breakdown["host"] if row["ns"]} == {"trace"}
 
 
-def _elsewhere(system: str, lines: Sequence[tuple[object, ...]], cwd: Path) -> list[tuple[int, str, str]]:
-    """Exit code, stdout and stderr of each ``overhead-lens`` line, in a process that stands for a system."""
+def _elsewhere(*systems: tuple[str, Sequence[tuple[object, ...]]], cwd: Path) -> list[list[tuple[int, str, str]]]:
+    """Exit code, stdout and stderr of ``overhead-lens`` lines, in a process for each system."""
+    given = [(system, [[str(word) for word in line] for line in lines]) for system, lines in systems]
     done = subprocess.run(
-        [sys.executable, "-c", _ELSEWHERE, json.dumps([[str(word) for word in line] for line in lines]), system],
+        [sys.executable, "-c", _ELSEWHERE, json.dumps(given)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -173,4 +178,4 @@ def _elsewhere(system: str, lines: Sequence[tuple[object, ...]], cwd: Path) -> l
         timeout=240,
         check=True,
     )
-    return [(code, stdout, stderr) for code, stdout, stderr in json.loads(done.stdout)]
+    return [[(code, stdout, stderr) for code, stdout, stderr in json.loads(line)] for line in done.stdout.splitlines()]
