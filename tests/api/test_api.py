@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -195,7 +195,6 @@ def test_functions_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     with little_effort(processes=3, sampled=False):
         budget = ol.profile(plain.total, list(range(100)), factor=2, quick=True)
-    with little_effort(processes=3):
         delta = ol.compare(plain.total, plain.larger, list(range(100)), factor=2)
     subject = budget.subject
     assert (subject.kind, subject.title, budget.wall.processes) == ("function", "tests.api.plain:total", 3)
@@ -215,15 +214,12 @@ def test_arguments_that_do_not_fit_are_a_line(monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.measures
-def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+def test_a_script_without_a_guard_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import overhead_lens as ol\ndef f(): return 1\nol.profile(f, fresh=True, quick=True)\n")
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ
-    )
-    assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if "UsageError" in line]
-    assert 'it belongs below `if __name__ == "__main__":`' in line
+    monkeypatch.chdir(tmp_path)
+    with little_effort(processes=1), pytest.raises(UsageError, match='it belongs below `if __name__ == "__main__":`'):
+        runpy.run_path(str(script), run_name="__main__")
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, 0.49, 86_401, float("nan")])

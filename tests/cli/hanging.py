@@ -20,18 +20,6 @@ from tests.cli.run import scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The program as it is, but that what sleeps is not waited for.
-IMPATIENT = (
-    "-c",
-    """
-from pathlib import Path
-from overhead_lens.__main__ import main
-from tests.cli.hanging import impatient
-with impatient(Path.cwd()):
-    main()
-""",
-)
-
 
 def start(
     folder: Path, command: str, body: str, *more: str, program: Sequence[str] = ("-m", "overhead_lens")
@@ -43,25 +31,40 @@ def start(
 
 
 # The program as it is, but that its workers are a stand-in.
-STANDING_IN = (
-    "-c",
-    """
+_STANDING_IN = """
 from pathlib import Path
 from overhead_lens.__main__ import main
 from overhead_lens.machine import process
 from tests.cli import hanging
 process._WORKER = Path(hanging.__file__).with_name("worker") / "serve.py"
-main()
-""",
-)
+"""
+STANDING_IN = ("-c", f"{_STANDING_IN}main()")
+# Nor is waited for what sleeps.
+IMPATIENT = ("-c", f"{_STANDING_IN}with hanging.impatient(Path.cwd()): main()")
 
 SLEEP = "import time; open(f'asleep-{os.getpid()}', 'w').close(); time.sleep(600)"
 
 
-def start_standing_in(folder: Path, command: str, at_first: str, *more: str) -> subprocess.Popen[str]:
+# A worker's description of the scenario.
+LOADED = {
+    **{"kind": "scenario", "scenario": "tiny", "variant": "total", "device": "cpu", "summary": "", "params": {}},
+    **{"work": {}, "work_known": False, "compiles": False},
+}
+SLEEP_AFTER_LOADING = f"""
+import json
+print(json.dumps({{"ok": {LOADED}}}), flush=True)
+while not sys.stdin.readline().count("warm_up"):
+    print('{{"ok": {{}}}}', flush=True)
+{SLEEP}
+"""
+
+
+def start_standing_in(
+    folder: Path, command: str, at_first: str, *more: str, program: Sequence[str] = STANDING_IN
+) -> subprocess.Popen[str]:
     """A command whose workers do ``at_first`` when they are to load the scenario."""
     with mock.patch.dict(os.environ, {"AT_FIRST": at_first}):
-        return start(folder, command, "", *more, program=STANDING_IN)
+        return start(folder, command, "", *more, program=program)
 
 
 def hang(at_call: int) -> str:

@@ -92,7 +92,7 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
 @pytest.mark.measures
 def test_two_revisions_of_a_file(repository: Path) -> None:
     revisions = ["--rev", "base=HEAD~1", "--rev", "new=HEAD"]
-    with little_effort(processes=3):
+    with little_effort(processes=3, sampled=False):
         done = lens("compare", "tiny.py", "tiny.py", *revisions, "-o", "out", cwd=repository / "bench")
     assert done.returncode == 1, done.stderr
     assert " slower: python +" in done.stdout

@@ -26,6 +26,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.cli.hanging import (
     IMPATIENT,
     SLEEP,
+    SLEEP_AFTER_LOADING,
     asleep,
     hang,
     start,
@@ -201,10 +202,9 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
     _failed(tmp_path, process, "did not finish 'load' within 10 s and was ended (raise --timeout)")
 
 
-@pytest.mark.measures
 def test_a_worker_that_hangs_in_its_warm_up_is_ended(tmp_path: Path) -> None:
-    # Loading takes longer than one wants to wait for the end of the limit.
-    process = start(tmp_path, "profile", hang(2), "--timeout", "600", "-o", "out", program=IMPATIENT)
+    arguments = ("profile", SLEEP_AFTER_LOADING, "--timeout", "600", "-o", "out")
+    process = start_standing_in(tmp_path, *arguments, program=IMPATIENT)
     _failed(tmp_path, process, "did not finish 'warm up' within 600 s and was ended (raise --timeout)")
 
 
@@ -222,9 +222,8 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> 
     _failed(tmp_path, process, f"was killed by signal {number.name} during 'load'")
 
 
-@pytest.mark.measures
 def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
-    process = start(tmp_path, "profile", hang(2), "-o", "out")
+    process = start_standing_in(tmp_path, "profile", SLEEP_AFTER_LOADING, "-o", "out")
     for pid in asleep(tmp_path, 2):
         os.kill(pid, signal.SIGKILL)
     _failed(tmp_path, process, "was killed by signal SIGKILL during 'warm up'")

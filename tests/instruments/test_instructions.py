@@ -24,6 +24,7 @@ from overhead_lens.instruments.instructions.switch import Switch
 from overhead_lens.readers.callgrind import TRUNCATED, read_callgrind
 from overhead_lens.target import Target
 from overhead_lens.taxonomy.classifier import default_classifier
+from tests.cli.hanging import LOADED
 from tests.cli.run import scenario
 
 pytestmark = pytest.mark.usefixtures("stand_in_workers")
@@ -39,19 +40,6 @@ for line in sys.stdin:
             open(f"{{out}}.{{number}}", "w").write(text)
     print(json.dumps({{"ok": {loaded!r} if step == "load" else {{}}}}), flush=True)
 """
-
-
-LOADED = {
-    "kind": "scenario",
-    "compiles": False,
-    "scenario": "tiny",
-    "variant": "total",
-    "device": "cpu",
-    "summary": "",
-    "params": {},
-    "work": {},
-    "work_known": False,
-}
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:

@@ -46,7 +46,7 @@ def budgets(text: str) -> list[str]:
 
 
 def test_budgets_are_refined_in_place(tmp_path: Path) -> None:
-    with profiling(tmp_path, sampled=True) as seen:
+    with profiling(tmp_path) as seen:
         first = seen.wait_for("Ctrl-C ends with what there is")
         assert seen.ended() == 0
     counts = [int(count) for count in budgets(seen.text)]
