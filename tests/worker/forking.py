@@ -22,8 +22,8 @@ from typing import Any
 SERVE = Path(__file__).parents[2] / "overhead_lens" / "worker" / "serve.py"
 LONGEST = 1 << 17
 
-# Of more workers than this some compile, whose first call would import the compiler.
-_SOME_COMPILE = 6
+# So many workers may do without the compiler. All others have it: torch.profiler imports most of it when it first starts.
+_SEVERAL = 5
 
 
 def warmed_up() -> ModuleType:
@@ -35,27 +35,20 @@ def warmed_up() -> ModuleType:
     serve = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(serve)
     serve._import_package()
-    _import("overhead_lens.worker.operations")
-    # torch.profiler does so when it first starts.
-    _import("torch._inductor.config")
+    importlib.import_module("overhead_lens.worker.operations")
     return serve
-
-
-def _import(name: str) -> None:
-    """Import a module for all processes that will be forked, whose garbage collectors leave it alone."""
-    importlib.import_module(name)
-    gc.freeze()
 
 
 def main(channel: socket.socket) -> None:
     """Fork workers until nobody can ask any more."""
     serve = warmed_up()
     for number in itertools.count():
-        if number == _SOME_COMPILE:
-            _import("torch._inductor.compile_fx")
         packet, streams, _, _ = socket.recv_fds(channel, LONGEST, 3)
         if not packet:
             return
+        if number == _SEVERAL:
+            importlib.import_module("torch._inductor.compile_fx")
+            gc.freeze()
         with warnings.catch_warnings():
             # OpenBLAS has a thread, which it ends before a fork.
             warnings.simplefilter("ignore", DeprecationWarning)
