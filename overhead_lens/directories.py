@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead_lens.captures.directory import study_of
-from overhead_lens.captures.files import DELTA
+from overhead_lens.captures.files import DELTA, META, RANK
 from overhead_lens.errors import UsageError
 from overhead_lens.taxonomy.classifier import Classifier
 
@@ -55,7 +55,7 @@ def kind_of(path: Path) -> str:
     if (path / DELTA).is_file():
         return COMPARISON
     study = study_of(path)
-    if study is None and _load("studies.run.job:is_job")(path):
+    if study is None and not (path / META).exists() and any(study_of(rank) == RUN for rank in path.glob(f"{RANK}*")):
         return JOB
     return study if study in _KINDS else CALL
 

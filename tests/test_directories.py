@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -10,7 +12,9 @@ import pytest
 
 from overhead_lens import directories
 from overhead_lens.cli.export import Format
-from overhead_lens.directories import kind_of
+from overhead_lens.directories import kind_of, load_directory
+from overhead_lens.errors import UsageError
+from tests.drawn.stacks import CLASSIFIER
 
 
 @pytest.mark.parametrize("kind", directories._KINDS)
@@ -18,6 +22,23 @@ def test_a_row_names_functions_that_exist(kind: str) -> None:
     row = directories._KINDS[kind]
     named = [row.load, row.compare, *(row.export.format(form) for form in get_args(Format))]
     assert all(callable(directories._load(place)) for place in named if place)
+
+
+def test_a_kind_is_told_without_pandas(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from overhead_lens.directories import kind_of; kind_of(Path())"
+    command = [sys.executable, "-c", f"{code}; print(sorted({{'pandas', 'scipy'}} & set(sys.modules)))"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_rank_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rank-0").mkdir()
+    (tmp_path / "rank-0" / "meta.json").write_text('{"schema": "overhead-lens/run-capture/2"}', encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        load_directory(tmp_path, CLASSIFIER)
+    assert str(caught.value) == (
+        f"the run {tmp_path / 'rank-0'} has schema 'overhead-lens/run-capture/2'; "
+        "this version reads 'overhead-lens/run-capture/1'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,9 +58,11 @@ def test_the_kind_is_what_the_schema_says(tmp_path: Path, schema: object, kind: 
     assert kind_of(tmp_path) == kind
 
 
-def test_a_job_and_a_comparison_have_no_meta_of_their_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_job_and_a_comparison_have_no_meta_of_their_own(tmp_path: Path, version: int) -> None:
     (tmp_path / "rank-0").mkdir()
-    (tmp_path / "rank-0" / "meta.json").write_text('{"schema": "overhead-lens/run-capture/1"}', encoding="utf-8")
+    meta = {"schema": f"overhead-lens/run-capture/{version}"}
+    (tmp_path / "rank-0" / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
     assert kind_of(tmp_path) == "job"
     (tmp_path / "delta.json").write_text("{}", encoding="utf-8")
     assert kind_of(tmp_path) == "comparison"

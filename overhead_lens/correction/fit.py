@@ -16,6 +16,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -228,12 +229,20 @@ def _backward(rows: Sequence[_Row], nested: EventCost) -> EventCost:
 
 
 def _non_negative(counts: Floats, spent_ns: Floats) -> list[float]:
-    """Non-negative least squares: nanoseconds per item of each counted kind."""
-    # Imported here, because it takes as long as a small report and few captures need it.
-    from scipy.optimize import nnls
+    """Non-negative least squares: nanoseconds per item of each counted kind.
 
-    found: list[float] = nnls(counts, spent_ns)[0].tolist()
-    return found
+    The solution is the plain one of some independent kinds, with nothing for the others. All choices of so few kinds are tried,
+    since SciPy's way takes longer to import than most of a report.
+    """
+    kinds = range(counts.shape[1])
+    best, least_ns2 = [0.0] * len(kinds), math.inf
+    for some in (list(chosen) for size in kinds for chosen in combinations(kinds, size + 1)):
+        found, _, rank, _ = np.linalg.lstsq(counts[:, some], spent_ns, rcond=None)
+        left_ns2 = float(np.square(spent_ns - counts[:, some] @ found).sum())
+        if rank == len(some) and found.min() >= 0 and left_ns2 < least_ns2:
+            given = dict(zip(some, found.tolist(), strict=True))
+            best, least_ns2 = [given.get(kind, 0.0) for kind in kinds], left_ns2
+    return best
 
 
 def _cold_shares(rows: Sequence[_Row], costs: Costs) -> list[float]:

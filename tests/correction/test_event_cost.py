@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import statistics
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from scipy.optimize import nnls
 
 from overhead_lens.budget.trace import trace_budget
+from overhead_lens.correction import fit
 from overhead_lens.correction.event_cost import (
     ANNOTATION,
     BACKWARD_NODE,
@@ -61,6 +65,20 @@ def test_operators_are_told_apart(outer_ns: int, nested_ns: int) -> None:
     inside_ns = 60 * outer_ns / (1_000 + outer_ns)
     assert costs[OPERATOR_OUTER].inside_ns == pytest.approx(min(inside_ns, outer_ns), rel=1e-6)
     assert costs[OPERATOR_NESTED].inside_ns == pytest.approx(min(inside_ns, nested_ns), rel=1e-6)
+
+
+@given(st.integers(1, 12), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_no_cost_is_negative_and_none_fits_better(calls: int, kinds: int, random: Random) -> None:
+    """Held against SciPy's, also where counts are in proportion to each other or all 0."""
+    counts = np.array([[random.randint(0, 3) for _ in range(kinds)] for _ in range(calls)], dtype=np.float64)
+    spent_ns = np.array([random.uniform(-300, 900) for _ in range(calls)])
+    found = np.array(fit._non_negative(counts, spent_ns))
+    best, left_ns = nnls(counts, spent_ns)
+    assert found.min() >= 0
+    assert np.count_nonzero(found) <= np.linalg.matrix_rank(counts)
+    assert np.linalg.norm(spent_ns - counts @ found) == pytest.approx(left_ns, rel=1e-9, abs=1e-9)
+    if np.linalg.matrix_rank(counts) == kinds:
+        assert found == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
 def test_a_short_operator_says_what_is_inside_and_nothing_of_the_whole() -> None:

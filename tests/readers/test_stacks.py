@@ -24,6 +24,7 @@ from overhead_lens.stack import Stack, StackFrame
 )
 def test_frames(text: str, frame: StackFrame) -> None:
     assert parse_frame(text) == frame
+    assert parse_frame(text) is parse_frame(text), "a frame of many stacks is parsed once"
 
 
 def test_semicolon_inside_a_symbol_does_not_split() -> None:

@@ -11,6 +11,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from overhead_lens.stack import Stack, StackFrame
@@ -56,6 +57,7 @@ def split_frames(folded: str) -> list[str]:
     return frames
 
 
+@lru_cache(maxsize=65_536)
 def parse_frame(text: str) -> StackFrame:
     """Parse one frame as py-spy prints it."""
     match = _FRAME.match(text)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from overhead_lens.captures.directory import schema_of
-from overhead_lens.captures.files import META, RANK
+from overhead_lens.captures.directory import study_of
+from overhead_lens.captures.files import RANK
 from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
@@ -30,17 +30,12 @@ class RunJob(Result):
         return max(self.ranks, key=lambda run: run.wall.ns)
 
 
-def is_job(path: Path) -> bool:
-    """Whether a directory holds runs of ranks."""
-    return not (path / META).exists() and any(RUN.is_of(schema_of(rank)) for rank in path.glob(f"{RANK}*"))
-
-
 def job_of(path: Path, classifier: Classifier) -> RunJob:
     """The job whose ranks lie in ``path``; a rank that did not complete is left out.
 
     Raises:
         UsageError: A rank's directory is damaged.
     """
-    complete = [rank for rank in path.glob(f"{RANK}*") if RUN.is_of(schema_of(rank))]
+    complete = [rank for rank in path.glob(f"{RANK}*") if study_of(rank) == RUN.noun]
     runs = [run_budget_of(rank, classifier) for rank in complete]
     return RunJob(tuple(sorted(runs, key=lambda run: run.rank or 0)), str(path))
