@@ -96,7 +96,8 @@ def test_no_compiler_for_compile(tmp_path: Path) -> None:
     bare = tmp_path / "bin"
     bare.mkdir()
     env = {"PATH": str(bare), "CXX": "/nonexistent/g++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    done = lens("profile", "add1", "--compile", "-o", tmp_path / "out", cwd=tmp_path, env=env)
+    with little_effort(processes=1):
+        done = lens("profile", "add1", "--compile", "-o", tmp_path / "out", cwd=tmp_path, env=env)
     assert error_line(done) == (
         "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX), or leave --compile out"
     )
@@ -138,7 +139,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         pytest.skip("needs the right to mount a small tmpfs")
     try:
         (place / "filler").write_bytes(bytes(48 << 10))
-        with little_effort(processes=2, sampled=False):
+        with little_effort(processes=1, sampled=False):
             done = lens("profile", scenario(tmp_path), "--quick", "-o", place / "out", cwd=tmp_path)
         line = error_line(done)
         assert "No space left on device" in line

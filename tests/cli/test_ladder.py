@@ -20,7 +20,7 @@ from overhead_lens.studies.ladder import analysis as ladders
 from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
 from overhead_lens.studies.ladder.stored import read_ladder
 from overhead_lens.terminal.output import Format, show
-from tests.cli.hanging import SLEEP, asleep, hang, start, start_standing_in, wait_until_gone
+from tests.cli.hanging import SLEEP, asleep, start_standing_in, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -198,12 +198,11 @@ def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.measures
 def test_a_killed_worker_leaves_no_process_and_no_ladder(tmp_path: Path) -> None:
-    process = start(tmp_path, "ladder", hang(2), "-o", "out")
+    process = start_standing_in(tmp_path, "ladder", SLEEP, "-o", "out")
     for pid in asleep(tmp_path, 2):
         os.kill(pid, signal.SIGKILL)
-    _ends(tmp_path, process, "ladder-0 was killed by signal SIGKILL during 'prepare rungs'", 3)
+    _ends(tmp_path, process, "ladder-0 was killed by signal SIGKILL during 'load'", 3)
 
 
 def _ends(folder: Path, process: subprocess.Popen[str], message: str, code: int) -> None:
