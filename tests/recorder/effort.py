@@ -61,5 +61,5 @@ def _load(name: str) -> dict[str, Any]:
 def pytest_configure(config: pytest.Config) -> None:
     """As a plugin, ``-p tests.recorder.effort``: all that this session records is short."""
     stack = contextlib.ExitStack()
-    stack.enter_context(little_effort(processes=2, sampled=False))
+    stack.enter_context(little_effort(processes=1, sampled=False))
     config.add_cleanup(stack.close)
