@@ -18,6 +18,7 @@ from torch.profiler import ProfilerActivity
 from overhead_lens.correction.cold_cache import varied
 from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.torch_profiler import profiling
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import fault_ns, threads_in_use, usage_of_thread
@@ -103,14 +104,14 @@ def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
     bare, traced = [], []
     for _ in range(_ROUNDS):
         bare.append(_timed(loop, call, calls))
-        with torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) as recording:
+        with profiling(activities=[ProfilerActivity.CPU], **flags) as recorded:
             traced.append(_timed(loop, call, calls))
     return {
         "bare_ns": [ns for ns, _ in bare],
         "traced_ns": [ns for ns, _ in traced],
         "bare_faults": [faults for _, faults in bare],
         "traced_faults": [faults for _, faults in traced],
-        **_counted(recording, calls),
+        **_counted(recorded, calls),
     }
 
 
@@ -127,9 +128,9 @@ def _device_row(call: Call) -> dict[str, Any]:
     bare_ns, traced_ns = [], []
     for _ in range(_ROUNDS):
         bare_ns.append(_timed_on_device(call))
-        with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recording:
+        with profiling(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
             traced_ns.append(_timed_on_device(call))
-    return {"bare_ns": bare_ns, "traced_ns": traced_ns, **_counted(recording, _DEVICE_CALLS)}
+    return {"bare_ns": bare_ns, "traced_ns": traced_ns, **_counted(recorded, _DEVICE_CALLS)}
 
 
 def _timed_on_device(call: Call) -> float:
@@ -160,7 +161,7 @@ def _displaced_row(call: Call, count: int) -> dict[str, Any]:
     bare, traced, copies = [], [], []
     for _ in range(_ROUNDS):
         bare_ns, copy_ns = _timed_apart(displace, call)
-        with torch.profiler.profile(activities=[ProfilerActivity.CPU], **FLAGS[_DISPLACED_FLAGS]):
+        with profiling(activities=[ProfilerActivity.CPU], **FLAGS[_DISPLACED_FLAGS]):
             traced_ns, _ = _timed_apart(displace, call)
         bare.append(bare_ns)
         traced.append(traced_ns)

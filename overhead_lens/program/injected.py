@@ -2,7 +2,7 @@
 
 ``studies/attach/inject.py`` sends the text of this file and a call of ``begin``. It has its own namespace, needs the standard
 library and the program's torch, and puts back what it changes. It cannot import this package, so it repeats a few functions of
-``trace.py``. The two sides share a folder:
+``trace.py`` and ``torch_profiler.py``. The two sides share a folder:
 
     lock         locked (flock(2)) by the sender as long as it lives; whoever finds it free removes the folder
     answer       "starting", "recording", "finished", or why there is no trace
@@ -20,9 +20,9 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 _LOOK_S, _LAST_S = 0.01, 30.0
@@ -117,7 +117,8 @@ class _Recording:
         os.environ[_LOUDNESS] = _SILENT
         try:
             profile = profiler.profile(activities=activities)
-            profile.start()
+            with _without_inductor():
+                profile.start()
         finally:
             del os.environ[_LOUDNESS]
             if loud is not None:
@@ -242,6 +243,18 @@ class _Recording:
             with contextlib.suppress(Exception):
                 self._put_back()
                 self._torch.autograd._disable_profiler()
+
+
+@contextlib.contextmanager
+def _without_inductor() -> Iterator[None]:
+    """Keep torch.profiler from importing Inductor only to ask it for a setting."""
+    module: Any = sys.modules["torch.profiler.profiler"]
+    torch = module.torch
+    module.torch = SimpleNamespace(**vars(torch))
+    try:
+        yield
+    finally:
+        module.torch = torch
 
 
 def _record(recording: _Recording, shared: _Folder, seconds: float, most_steps: int, most_bytes: int) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from overhead_lens.torch_profiler import enter
+
 TRACE = ".kineto.json"
 
 _DEVICES = ("CUDA", "XPU", "MTIA")
@@ -70,7 +72,7 @@ class StepTrace:
         self.sees_device = len(activities) > 1
         profile = torch.profiler.profile(activities=activities)
         with self._quiet():
-            profile.__enter__()
+            enter(profile)
         # Not before: it starts as the program's own profilers do, for which it would make way.
         self._profile = profile
         # The steps may end before they have been recorded, and the program go on for long.

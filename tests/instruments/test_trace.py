@@ -11,6 +11,7 @@ from overhead_lens.instruments.trace import worker as profiler
 from overhead_lens.instruments.trace.worker import calls_recorded
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.workload import Workload
+from tests.worker.warm import ended
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,20 @@ def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monk
     assert traced["traced_wall_ns"] == 20
     kept = {path.name: gzip.decompress(path.read_bytes()) for path in tmp_path.iterdir()}
     assert kept == {"kineto.json.gz": b"20", "kineto_stack.json.gz": b"10"}
+
+
+RECORDS = """
+import sys
+from overhead_lens.correction.worker import _row
+from overhead_lens.instruments.trace.worker import trace
+from overhead_lens.worker.loop import make_measured_loop
+from overhead_lens.worker.workload import Workload
+
+workload = Workload(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
+print(trace(workload, sys.argv[1], 1e9, 0)["calls"] > 0, len(_row(int, {}, 10)["traced_ns"]) > 0)
+print("torch._inductor" in sys.modules)
+"""
+
+
+def test_recording_does_not_import_inductor(tmp_path: Path) -> None:
+    assert ended("-c", RECORDS, tmp_path, cwd=tmp_path).stdout == "True True\nFalse\n"

@@ -13,6 +13,7 @@ import pytest
 from overhead_lens.program import start
 from overhead_lens.program.area import Area, Phase, Word
 from overhead_lens.program.trace import TRACE, StepTrace
+from tests.worker.warm import ended
 
 HEAD = f"""
 import os, time, torch
@@ -22,20 +23,20 @@ watcher._SCOUTING_NS = watcher._LONG_SCOUTING_NS = 100_000_000
 def is_traced():
     return marks.watcher is not None and marks.watcher._phase == {int(Phase.TRACED)}
 def work():
-    x = torch.ones(8)
-    end = time.perf_counter() + 0.02
-    while time.perf_counter() < end:
-        x = x + 1
+    torch.ones(8) + 1
+    time.sleep(0.02)
 """
-ENDS = "while not is_traced():\n    work()\nwork()\nprint('over')\n"
-PROFILES_ITSELF = """
+ENDS = "import sys\nwhile not is_traced():\n    work()\nwork()\nprint('over', 'torch._inductor' in sys.modules)\n"
+# The program's own profiler would import Inductor, which takes long.
+LEAN = "torch._lazy_modules.discard('_inductor')\n"
+PROFILES_ITSELF = f"""{LEAN}
 while not is_traced():
     work()
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
     torch.ones(8) + 1
 print('over', any(event.name == 'aten::add' for event in own.events()))
 """
-SCHEDULED = """
+SCHEDULED = f"""{LEAN}
 schedule = torch.profiler.schedule(wait=30, warmup=1, active=1)
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as own:
     for _ in range(150):
@@ -50,7 +51,7 @@ with torch.autograd.profiler.profile() as own:
     torch.ones(8) + 1
 print('over', any(event.name == 'aten::add' for event in own.function_events))
 """
-ENDED = """
+ENDED = f"""{LEAN}
 schedule = torch.profiler.schedule(wait=0, warmup=0, active=1, repeat=1)
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as own:
     for _ in range(200):
@@ -109,19 +110,13 @@ def run(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
     program = folder / "program.py"
     program.write_text(HEAD + body, encoding="utf-8")
     Area.create(folder).write(Word.REFUSED, 1)
-    return subprocess.run(
-        [sys.executable, start.__file__, str(folder), json.dumps({"tracer_pid": 1, "step": ""}), str(program)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return ended(start.__file__, folder, json.dumps({"tracer_pid": 1, "step": ""}), program, cwd=folder)
 
 
 # libkineto tells of the program's own recording on stderr, in two lines; that of torch 2.9 does not.
 @pytest.mark.parametrize(
     ("body", "said", "lines"),
-    [(ENDS, "over\n", {0}), (FOREIGN, "over\n", {0}), (PROFILES_ITSELF, "over True\n", {0, 2})],
+    [(ENDS, "over False\n", {0}), (FOREIGN, "over False\n", {0}), (PROFILES_ITSELF, "over True\n", {0, 2})],
 )
 def test_the_program_ends_while_it_is_recorded(tmp_path: Path, body: str, said: str, lines: set[int]) -> None:
     done = run(tmp_path, body)
@@ -170,7 +165,7 @@ def test_a_return_out_of_the_loop_ends_the_recording(tmp_path: Path) -> None:
 def test_a_device_that_fails_leaves_no_profiler_on(tmp_path: Path) -> None:
     done = run(tmp_path, FAILING)
     # A profiler that is on when the interpreter ends crashes it.
-    assert (done.returncode, done.stdout) == (0, "over\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "over False\n"), done.stderr
     assert not (tmp_path / TRACE).exists()
 
 
@@ -218,6 +213,7 @@ def test_the_profiler_is_asked_for_a_device_that_both_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: Any, activities: list[Activity]
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.profiler.profiler", SimpleNamespace(torch=torch))
     trace = StepTrace(tmp_path)
     assert trace.begin(1e6)
     trace._limit.cancel()
@@ -255,7 +251,5 @@ print(torch._C._autograd._profiler_enabled())
 
 def test_it_does_not_end_within_a_backward_pass(tmp_path: Path) -> None:
     """Else the profiler stays on: the program could not start its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", BACKWARD, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = ended("-c", BACKWARD, tmp_path, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr

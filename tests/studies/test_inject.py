@@ -25,6 +25,7 @@ from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.drawn.processes import draw_process, thread
 from tests.drawn.stacks import CLASSIFIER
+from tests.worker.warm import piped
 
 PROGRAM = Path(__file__).with_name("injected.py")
 UNTIL_IT_IS_STOPPED = Bounds(seconds=60, steps=10**9)
@@ -36,11 +37,9 @@ class Target:
     """The program, and the way to have its main thread run a file."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
-        self._file = folder / "file"
-        command = [sys.executable, PROGRAM, self._file, *arguments]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self._file, self._stderr = folder / "file", folder / "stderr"
+        with self._stderr.open("wb") as stderr:
+            self.process = piped([str(PROGRAM), str(self._file), *arguments], os.environ, stderr)
         self.itself = OtherProcess(self.process.pid, "a program", "3.14.0", "2.15.0")
         self.before = self.ask("state")
 
@@ -54,17 +53,16 @@ class Target:
         return [self.answer() for _ in words][-1]
 
     def tell(self, *words: str) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.write("".join(f"{word}\n" for word in words))
         self.process.stdin.flush()
 
     def answer(self) -> Any:
-        assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
     def end(self) -> tuple[int, str]:
-        _, said = self.process.communicate(timeout=120)
-        return self.process.returncode, said
+        self.process.stdin.close()
+        code = self.process.wait(120)
+        return code, self._stderr.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +130,7 @@ def test_it_ends_when_nobody_waits_for_it(target: Target, tmp_path: Path, shared
     undisturbed = target.ask("train")
     target.tell("train")
     interrupted = threading.Event()
-    threading.Timer(0.5, interrupted.set).start()
+    threading.Timer(0.2, interrupted.set).start()
     with pytest.raises(MeasurementError, match="no trace: interrupted; recording ends by itself"):
         inject(target.itself, UNTIL_IT_IS_STOPPED, tmp_path / "trace.json", interrupted)
     assert gone(shared)
@@ -155,7 +153,7 @@ def test_the_programs_own_profiler_goes_first(target: Target, tmp_path: Path) ->
 
 def test_regions_that_outlive_the_trace(target: Target, tmp_path: Path) -> None:
     target.tell("stay_in_regions", "train")
-    names = traced(target, tmp_path, Bounds(seconds=0.3, steps=10**9))
+    names = traced(target, tmp_path, Bounds(seconds=0.1, steps=10**9))
     assert {"outer", "inner"} <= set(names)
     assert target.answer()
     target.answer()
@@ -165,14 +163,14 @@ def test_regions_that_outlive_the_trace(target: Target, tmp_path: Path) -> None:
 def test_it_begins_and_ends_between_backward_passes(target: Target, tmp_path: Path) -> None:
     for _ in range(3):
         target.tell("go_backward")
-        assert "SlowBackward" in traced(target, tmp_path, Bounds(seconds=0.2, steps=10**9))
+        assert "SlowBackward" in traced(target, tmp_path, Bounds(seconds=0.1, steps=10**9))
         assert target.answer()
     assert target.ask("state") == target.before
 
 
 def test_a_child_records_nothing(target: Target, tmp_path: Path) -> None:
     target.tell("fork")
-    traced(target, tmp_path, Bounds(seconds=0.5, steps=10**9))
+    traced(target, tmp_path, Bounds(seconds=0.1, steps=10**9))
     assert target.answer() == [False, 16.0, "record_function.__exit__"]
 
 
@@ -191,11 +189,20 @@ def test_a_thread_that_waits_is_left_alone(
     assert target.ask("state") == target.before
 
 
-def test_a_program_that_ends_writes_its_trace_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = Target(tmp_path, "2000")
+def test_inductor_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Target(tmp_path)
     monkeypatch.setattr(sys, "remote_exec", target.remote_exec, raising=False)
-    target.process.stdin.close()  # type: ignore[union-attr]
-    target.process.stdin = None
+    target.tell("stay_in_regions")
+    traced(target, tmp_path, Bounds(seconds=0.1, steps=10**9))
+    assert target.answer()
+    assert not target.ask("has_inductor")
+    assert target.end() == (0, "")
+
+
+def test_a_program_that_ends_writes_its_trace_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Target(tmp_path, "500")
+    monkeypatch.setattr(sys, "remote_exec", target.remote_exec, raising=False)
+    target.process.stdin.close()
     assert "ProfilerStep#0" in traced(target, tmp_path, UNTIL_IT_IS_STOPPED)
     assert target.end() == (0, "")
 

@@ -1,16 +1,17 @@
-"""A process that has imported torch and forks into workers, as it is asked on the socket whose number is its argument.
+"""A process that has imported modules and forks into programs, as it is asked on the socket whose number is its first argument.
 
-A request is one packet: what the worker's environment, folder, cores and parent are to be, and its stdin, stdout and stderr. The
-worker is forked twice, so that the nearest subreaper (prctl(2)) becomes its parent: the process that asked. The answer is its id.
+The others are the modules. A request is one packet: what the program's arguments, environment, folder, cores and parent are to be,
+and its stdin, stdout and stderr. The program is forked twice, so that the nearest subreaper (prctl(2)) becomes its parent: the
+process that asked. The answer is its id.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib.util
-import itertools
 import json
 import os
+import runpy
 import socket
 import sys
 import time
@@ -19,15 +20,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-SERVE = Path(__file__).parents[2] / "overhead_lens" / "worker" / "serve.py"
+_PACKAGE = Path(__file__).parents[2] / "overhead_lens"
+SERVE = _PACKAGE / "worker" / "serve.py"
+START = _PACKAGE / "program" / "start.py"
 LONGEST = 1 << 17
 
-# So many workers may do without the compiler. All others have it: torch.profiler imports most of it when it first starts.
-_SEVERAL = 5
 
-
-def warmed_up() -> ModuleType:
-    """``worker/serve.py`` as a module, once all is imported that any worker needs."""
+def warmed_up(modules: list[str]) -> ModuleType:
+    """``worker/serve.py`` as a module, once the modules are imported."""
     del sys.path[0]
     spec = importlib.util.spec_from_file_location("serve", SERVE)
     assert spec is not None
@@ -35,20 +35,20 @@ def warmed_up() -> ModuleType:
     serve = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(serve)
     serve._import_package()
-    importlib.import_module("overhead_lens.worker.operations")
+    for module in modules:
+        importlib.import_module(module)
+    # Else the end of each program would look at all that was imported here, and copy it.
+    gc.freeze()
     return serve
 
 
-def main(channel: socket.socket) -> None:
-    """Fork workers until nobody can ask any more."""
-    serve = warmed_up()
-    for number in itertools.count():
+def main(channel: socket.socket, modules: list[str]) -> None:
+    """Fork programs until nobody can ask any more."""
+    serve = warmed_up(modules)
+    while True:
         packet, streams, _, _ = socket.recv_fds(channel, LONGEST, 3)
         if not packet:
             return
-        if number == _SEVERAL:
-            importlib.import_module("torch._inductor.compile_fx")
-            gc.freeze()
         with warnings.catch_warnings():
             # OpenBLAS has a thread, which it ends before a fork.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -61,9 +61,9 @@ def main(channel: socket.socket) -> None:
             while os.getppid() == between:
                 time.sleep(0.001)
             if os.getppid() != request["parent"]:
-                os._exit(1)  # it no longer waits for its worker
+                os._exit(1)  # it no longer waits for its program
             become(request, streams, channel)
-            serve.main(request["parent"])
+            begin(serve, request["parent"])
             return
         os.waitpid(between, 0)
         for each in streams:
@@ -82,10 +82,44 @@ def become(request: dict[str, Any], streams: list[int], channel: socket.socket) 
     sys.path[:] = [*filter(None, after), *(each for each in sys.path if each not in before)]
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = [str(SERVE), str(request["parent"])]
+    sys.argv = request["arguments"]
     channel.send(str(os.getpid()).encode())
     channel.close()
 
 
+def begin(serve: ModuleType, parent: int) -> None:
+    """Do what Python does with these arguments."""
+    if sys.argv[0] == str(SERVE):
+        serve.main(parent)
+    elif sys.argv[0] == str(START):
+        watched()
+    elif sys.argv[0] == "-c":
+        exec(sys.argv.pop(1), {"__name__": "__main__"})
+    elif sys.argv[0] == "-m":
+        del sys.argv[0]
+        sys.path.insert(0, str(Path.cwd()))
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def watched() -> None:
+    """Run a program under the watcher, whose hooks in modules that are here already act at once."""
+    launch: Any = importlib.import_module("overhead_lens.program.launch")
+    hooks = launch.hooks
+
+    def acting(watcher: Any) -> dict[str, Any]:
+        actions = hooks(watcher)
+        for name in [name for name in actions if name in sys.modules]:
+            action = actions.pop(name)
+            action.before()
+            action.after(sys.modules[name])
+        return actions
+
+    launch.hooks = acting
+    sys.path.insert(0, str(START.parent))
+    launch.main()
+
+
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

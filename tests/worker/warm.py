@@ -1,4 +1,4 @@
-"""Workers that are forked from a process that has imported torch: importing it takes most of what a short recording does.
+"""Programs that are forked from a process that has imported torch: importing it takes most of what a short recording does.
 
 What a process can be given only at its start, such as an interpreter or OpenMP's variables, takes one that is started as ever.
 """
@@ -13,11 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from unittest import mock
 
 from overhead_lens.machine import process
@@ -25,6 +27,13 @@ from tests.worker.forking import SERVE
 
 _FORKING = Path(__file__).with_name("forking.py")
 _SET_CHILD_SUBREAPER = 36
+
+# What any worker needs, and the command line up to a report of a run.
+_TORCH = ("overhead_lens.worker.operations",)
+_COMMANDS = (
+    *("overhead_lens.cli.run", "overhead_lens.studies.run.analysis", "overhead_lens.studies.run.record"),
+    *("overhead_lens.report.forms", "overhead_lens.terminal.output"),
+)
 
 _AT_START = (
     "PYTHON",
@@ -57,30 +66,52 @@ def warm_workers() -> Iterator[None]:
 
 
 class Forked:
-    """The methods of ``subprocess.Popen`` that a worker takes, for a child that another process has forked."""
+    """The methods of ``subprocess.Popen`` that a worker or a program takes, for a child that another process has forked."""
 
-    def __init__(self, pid: int, stdin: IO[str], stdout: IO[str]) -> None:
+    def __init__(self, pid: int, stdin: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
-        self._code: int | None = None
+        self.returncode: int | None = None
 
     def send_signal(self, number: int) -> None:
-        if self._code is None:
+        if self.returncode is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def wait(self, timeout: float | None = None) -> int:
-        end = None if timeout is None else time.monotonic() + timeout
-        while self._code is None:
+    def poll(self) -> int | None:
+        if self.returncode is None:
             found, status = os.waitpid(self.pid, os.WNOHANG)
             if found:
-                self._code = os.waitstatus_to_exitcode(status)
-            elif end is not None and time.monotonic() > end:
-                raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
-            else:
-                time.sleep(0.001)
-        return self._code
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        end = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if end is not None and time.monotonic() > end:
+                raise subprocess.TimeoutExpired("a forked program", timeout or 0.0)
+            time.sleep(0.001)
+        return code
+
+
+def fork(arguments: Sequence[object], streams: Sequence[IO[Any]], cwd: Path, *, torch: bool = True) -> Forked:
+    """What Python would start with these arguments: ``program/start.py`` with its own, ``-m`` and a module, or ``-c`` and code."""
+    modules = _TORCH if torch else _COMMANDS
+    return Forked(_forked([*map(str, arguments)], os.environ, [each.fileno() for each in streams], cwd, modules))
+
+
+def ended(*arguments: object, cwd: Path, torch: bool = True, said: str = "") -> subprocess.CompletedProcess[str]:
+    """The same to its end, with ``said`` on its stdin."""
+    with ExitStack() as stack:
+        streams = [stack.enter_context(tempfile.TemporaryFile("w+", newline="")) for _ in range(3)]
+        streams[0].write(said)
+        for each in streams:
+            each.seek(0)
+        code = fork(arguments, streams, cwd, torch=torch).wait(120)
+        for each in streams:
+            each.seek(0)
+        return subprocess.CompletedProcess([*arguments], code, streams[1].read(), streams[2].read())
 
 
 _cold = process._start
@@ -93,7 +124,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str], output: IO[by
         **there,
         _THREADS: "",
     }:
-        return _forked(environment, output)  # type: ignore[return-value]
+        return piped(command[1:], environment, output)  # type: ignore[return-value]
     return _cold(command, environment, output)
 
 
@@ -102,39 +133,49 @@ def _acting(environment: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in environment.items() if key.startswith(_AT_START) and key not in _AFTER_ALL}
 
 
-def _forked(environment: Mapping[str, str], output: IO[bytes]) -> Forked:
-    channel = _parent(tuple(sorted(_acting(environment).items())))
-    request = {
-        "environment": {key: text for key, text in environment.items() if key != "OVERHEAD_LENS_LAYOUT"},
-        "folder": str(Path.cwd()),
-        "cores": sorted(os.sched_getaffinity(0)),
-        "parent": os.getpid(),
-    }
+def piped(arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> Forked:
+    """The same with pipes for its stdin and stdout, and its stderr in a file."""
     (requests, stdin), (stdout, replies) = os.pipe(), os.pipe()
     ends = os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8")
     try:
-        with _adopting():
-            socket.send_fds(channel, [json.dumps(request).encode()], [requests, replies, output.fileno()])
-            pid = int(channel.recv(100))
+        return Forked(_forked(arguments, environment, [requests, replies, output.fileno()], Path.cwd(), _TORCH), *ends)
     except BaseException:
-        # Interrupted: the answer that is on its way would be taken for that to the next request.
-        channel.close()
-        _parent.cache_clear()
         for end in ends:
             end.close()
         raise
     finally:
         os.close(requests)
         os.close(replies)
-    return Forked(pid, *ends)
+
+
+def _forked(
+    arguments: Sequence[str], environment: Mapping[str, str], streams: list[int], folder: Path, modules: tuple[str, ...]
+) -> int:
+    channel = _parent(tuple(sorted(_acting(environment).items())), modules)
+    request = {
+        "arguments": arguments,
+        "environment": {key: text for key, text in environment.items() if key != "OVERHEAD_LENS_LAYOUT"},
+        "folder": str(folder),
+        "cores": sorted(os.sched_getaffinity(0)),
+        "parent": os.getpid(),
+    }
+    try:
+        with _adopting():
+            socket.send_fds(channel, [json.dumps(request).encode()], streams)
+            return int(channel.recv(100))
+    except BaseException:
+        # Interrupted: the answer that is on its way would be taken for that to the next request.
+        channel.close()
+        _parent.cache_clear()
+        raise
 
 
 @cache
-def _parent(acting: tuple[tuple[str, str], ...]) -> socket.socket:
-    """The socket of a process that forks, under the variables that act at its start; it ends with this process."""
+def _parent(acting: tuple[tuple[str, str], ...], modules: tuple[str, ...]) -> socket.socket:
+    """The socket of a process that has imported modules and forks, under the variables that act at its start; it ends with this one."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
-        command = [sys.executable, str(_FORKING), str(its.fileno())]
+        command = [sys.executable, str(_FORKING), str(its.fileno()), *modules]
         quiet = subprocess.DEVNULL
         _parents.append(
             subprocess.Popen(

@@ -16,6 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from overhead_lens.captures.files import KINETO, KINETO_STACK
+from overhead_lens.torch_profiler import profiling
 from overhead_lens.worker.loop import LOOP_NAME
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import fault_ns, usage_of_thread
@@ -117,7 +118,7 @@ def _profile(workload: Workload, calls: int, *, with_stack: bool) -> tuple[Any, 
         activities.append(ProfilerActivity.CUDA)
     # One annotation names the window; one per call would add an event to each.
     with (
-        torch.profiler.profile(activities=activities, with_stack=with_stack) as profile,
+        profiling(activities=activities, with_stack=with_stack) as profile,
         torch.profiler.record_function(LOOP_NAME),
     ):
         run = _run(workload, calls)
@@ -136,7 +137,7 @@ def _run(workload: Workload, calls: int) -> _Run:
 
 def _operator_floor_ns() -> float:
     one = torch.ones(1)
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as profile:
+    with profiling(activities=[ProfilerActivity.CPU]) as profile:
         for _ in range(200):
             torch.neg(one)
     spans = [event.time_range.elapsed_us() * 1e3 for event in profile.events() if event.name == "aten::neg"]
