@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.worker import warm
+
 pytestmark = [pytest.mark.measures, pytest.mark.skipif(sys.platform == "win32", reason="run is for Linux and macOS")]
 
 FOLDER = Path(__file__).resolve().parents[1] / "programs" / "fidelity"
@@ -50,13 +52,15 @@ PROGRAMS = {
 
 EXIT_CODES = {"wrong usage": 2, "exit code": 7, "exception": 1, "os._exit": 5, "signals": -15}
 
+INPUT = "Ada\nanother lïne\nand\tthe rest"
+
 
 def ended(*words: object) -> Ended:
     done = subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=FOLDER,
         env=ENVIRONMENT,
-        input="Ada\nanother lïne\nand\tthe rest".encode(),
+        input=INPUT.encode(),
         capture_output=True,
         timeout=120,
         check=False,
@@ -65,15 +69,21 @@ def ended(*words: object) -> Ended:
 
 
 def by_the_tool(folder: Path, *words: object, page: bool = False) -> Ended:
-    files = ("--json-file", folder / "run.json", *(("--html", folder / "page.html") if page else ()))
-    return ended("-m", "overhead_lens", "run", "--output", folder / "capture", *files, *words)
+    files = ("--html", folder / "page.html") if page else ()
+    command = (*run_into(folder), *files, *words)
+    done = warm.ended(*command, cwd=FOLDER, env=ENVIRONMENT, modules=warm.COMMANDS, said=INPUT)
+    return Ended(*(each.encode(errors="surrogateescape") for each in (done.stdout, done.stderr)), done.returncode)
+
+
+def run_into(folder: Path) -> tuple[object, ...]:
+    return "-m", "overhead_lens", "run", "--output", folder / "capture", "--json-file", folder / "run.json"
 
 
 def test_a_signal_that_is_ignored_in_the_background_stays_ignored(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         expected = ended(*PROGRAMS["signals"])
-        assert by_the_tool(tmp_path, *PROGRAMS["signals"]) == expected
+        assert ended(*run_into(tmp_path), *PROGRAMS["signals"]) == expected
     finally:
         signal.signal(signal.SIGINT, before)
     assert expected != ended(*PROGRAMS["signals"])

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 from unittest import mock
@@ -29,10 +29,10 @@ _FORKING = Path(__file__).with_name("forking.py")
 _SET_CHILD_SUBREAPER = 36
 
 # What any worker needs, and the command line up to a report of a run.
-_TORCH = ("overhead_lens.worker.operations",)
-_COMMANDS = (
+TORCH = ("overhead_lens.worker.operations",)
+COMMANDS = (
     *("overhead_lens.cli.run", "overhead_lens.studies.run.analysis", "overhead_lens.studies.run.record"),
-    *("overhead_lens.report.forms", "overhead_lens.terminal.output"),
+    *("overhead_lens.report.forms", "overhead_lens.report.outlines.run", "overhead_lens.terminal.output"),
 )
 
 _AT_START = (
@@ -95,20 +95,28 @@ class Forked:
         return code
 
 
-def fork(arguments: Sequence[object], streams: Sequence[IO[Any]], cwd: Path, *, torch: bool = True) -> Forked:
+def fork(
+    arguments: Sequence[object],
+    streams: Sequence[IO[Any]],
+    cwd: Path,
+    env: Mapping[str, str] = os.environ,
+    modules: tuple[str, ...] = TORCH,
+) -> Forked:
     """What Python would start with these arguments: ``program/start.py`` with its own, ``-m`` and a module, or ``-c`` and code."""
-    modules = _TORCH if torch else _COMMANDS
-    return Forked(_forked([*map(str, arguments)], os.environ, [each.fileno() for each in streams], cwd, modules))
+    return Forked(_forked([*map(str, arguments)], env, [each.fileno() for each in streams], cwd, modules))
 
 
-def ended(*arguments: object, cwd: Path, torch: bool = True, said: str = "") -> subprocess.CompletedProcess[str]:
+def ended(
+    *arguments: object, cwd: Path, env: Mapping[str, str] = os.environ, modules: tuple[str, ...] = TORCH, said: str = ""
+) -> subprocess.CompletedProcess[str]:
     """The same to its end, with ``said`` on its stdin."""
     with ExitStack() as stack:
-        streams = [stack.enter_context(tempfile.TemporaryFile("w+", newline="")) for _ in range(3)]
+        text = partial(tempfile.TemporaryFile, "w+", newline="", encoding="utf-8", errors="surrogateescape")
+        streams = [stack.enter_context(text()) for _ in range(3)]
         streams[0].write(said)
         for each in streams:
             each.seek(0)
-        code = fork(arguments, streams, cwd, torch=torch).wait(120)
+        code = fork(arguments, streams, cwd, env, modules).wait(240)
         for each in streams:
             each.seek(0)
         return subprocess.CompletedProcess([*arguments], code, streams[1].read(), streams[2].read())
@@ -138,7 +146,7 @@ def piped(arguments: Sequence[str], environment: Mapping[str, str], output: IO[b
     (requests, stdin), (stdout, replies) = os.pipe(), os.pipe()
     ends = os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8")
     try:
-        return Forked(_forked(arguments, environment, [requests, replies, output.fileno()], Path.cwd(), _TORCH), *ends)
+        return Forked(_forked(arguments, environment, [requests, replies, output.fileno()], Path.cwd(), TORCH), *ends)
     except BaseException:
         for end in ends:
             end.close()
