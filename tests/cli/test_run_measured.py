@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.run import lens_apart
 from tests.documents import validated
 from tests.programs.expected import PROGRAMS as EXPECTED
 from tests.programs.expected import complaints
+from tests.worker.warm import COMMANDS, ended
 
 pytestmark = [
     pytest.mark.measures,
@@ -55,7 +55,8 @@ while time.monotonic() < end:
 
 def measured(folder: Path, *command: object) -> dict[str, Any]:
     """The document of a run, checked for what holds of every run."""
-    done = lens_apart("run", "--json-file", "run.json", "-o", "run", *command, cwd=folder)
+    words = ("-m", "overhead_lens", "run", "--json-file", "run.json", "-o", "run")
+    done = ended(*words, *command, cwd=folder, modules=COMMANDS)
     assert done.returncode == 0, done.stderr
     document = validated((folder / "run.json").read_text())
     if any("no permission" in warning for warning in document["warnings"]):

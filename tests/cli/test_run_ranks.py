@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from tests.cli.run import lens
 from tests.documents import validated
+from tests.worker.warm import ended
 
 pytestmark = [
     pytest.mark.measures,
@@ -47,17 +46,9 @@ dist.destroy_process_group()
 
 def test_each_rank_is_reported_and_the_late_one_is_in_python(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
     run = [sys.executable, "-m", "overhead_lens", "run", "--json-file", "run.json", "-o", "job", "train.py"]
-    done = subprocess.run(
-        [*torchrun, *run],
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = ended(*torchrun, *run, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [(tmp_path / f"ended-{rank}").read_text() for rank in range(2)] == ["2", "2"]
     found = [validated((tmp_path / f"run-rank-{rank}.json").read_text()) for rank in range(2)]

@@ -34,6 +34,7 @@ from tests.drawn.speedscope import speedscope
 from tests.drawn.stacks import CLASSIFIER
 from tests.export.trace_processor import Program
 from tests.studies.looping import LOOP, running
+from tests.worker.warm import COMMANDS, Forked, fork
 
 
 def drawn(folder: Path, *lines: str, **changed: Any) -> ProcessBudget:
@@ -321,6 +322,11 @@ def test_a_process_that_knows_nothing_of_it(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
+def started(*words: object, cwd: Path) -> Forked:
+    with open(os.devnull, "r+b") as nothing:
+        return fork(("-m", "overhead_lens", *words), [nothing] * 3, cwd, modules=COMMANDS)
+
+
 TURNS = """
 import hashlib, os, queue, threading
 asked, told = queue.SimpleQueue(), queue.SimpleQueue()
@@ -341,13 +347,12 @@ while True:
 def test_threads_that_take_turns_wait_no_longer_than_their_clocks_leave(tmp_path: Path) -> None:
     with running(code=TURNS) as pid:
         placed = places(pid)
-        command = [sys.executable, "-m", "overhead_lens", "attach", str(pid), "--duration", "3", "-o", "turns"]
-        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as watching:
-            await_that(lambda: is_watched(pid))
-            while watching.poll() is None:
-                # A sampler on the core of a thread would find it waiting.
-                assert places(pid) == placed
-                time.sleep(0.05)
+        watching = started("attach", pid, "--duration", 2, "-o", "turns", cwd=tmp_path)
+        await_that(lambda: is_watched(pid))
+        while watching.poll() is None:
+            # A sampler on the core of a thread would find it waiting.
+            assert places(pid) == placed
+            time.sleep(0.05)
         assert watching.returncode == 0
     found = process_of(tmp_path / "turns", CLASSIFIER)
     running_shares = dict(json.loads((tmp_path / "turns" / "meta.json").read_text())["running"])
@@ -363,11 +368,11 @@ def test_killed_in_the_middle_nothing_of_it_is_left_and_the_process_goes_on(tmp_
         before = places(pid)
         attach(pid, cwd=tmp_path)
         assert places(pid) == before
-        command = [sys.executable, "-m", "overhead_lens", "attach", str(pid), "--duration", "60", "-o", "killed"]
-        with subprocess.Popen(command, cwd=tmp_path) as killed:
-            await_that(lambda: is_watched(pid) and (len(CORES) < 2 or places(pid) != before))
-            time.sleep(0.5)
-            killed.kill()
+        killed = started("attach", pid, "--duration", 60, "-o", "killed", cwd=tmp_path)
+        await_that(lambda: is_watched(pid) and (len(CORES) < 2 or places(pid) != before))
+        time.sleep(0.5)
+        killed.kill()
+        killed.wait()
         await_that(lambda: not is_watched(pid) and places(pid) == before)
         status = Path(f"/proc/{pid}/status").read_text()
         assert "TracerPid:\t0\n" in status
