@@ -34,7 +34,7 @@ from tests.drawn.speedscope import speedscope
 from tests.drawn.stacks import CLASSIFIER
 from tests.export.trace_processor import Program
 from tests.studies.looping import LOOP, running
-from tests.worker.warm import COMMANDS, Forked, fork
+from tests.worker.warm import COMMANDS, fork
 
 
 def drawn(folder: Path, *lines: str, **changed: Any) -> ProcessBudget:
@@ -322,7 +322,7 @@ def test_a_process_that_knows_nothing_of_it(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
-def started(*words: object, cwd: Path) -> Forked:
+def started(*words: object, cwd: Path) -> Any:
     with open(os.devnull, "r+b") as nothing:
         return fork(("-m", "overhead_lens", *words), [nothing] * 3, cwd, modules=COMMANDS)
 

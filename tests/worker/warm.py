@@ -101,9 +101,12 @@ def fork(
     cwd: Path,
     env: Mapping[str, str] = os.environ,
     modules: tuple[str, ...] = TORCH,
-) -> Forked:
+) -> Forked | subprocess.Popen[bytes]:
     """What Python would start with these arguments: ``program/start.py`` with its own, ``-m`` and a module, or ``-c`` and code."""
-    return Forked(_forked([*map(str, arguments)], env, [each.fileno() for each in streams], cwd, modules))
+    words = [*map(str, arguments)]
+    if sys.platform != "linux":
+        return subprocess.Popen([sys.executable, *words], 0, None, *streams, cwd=cwd, env=env)
+    return Forked(_forked(words, env, [each.fileno() for each in streams], cwd, modules))
 
 
 def ended(
