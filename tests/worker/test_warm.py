@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD
 from overhead_lens.machine.process import Worker
 from overhead_lens.target import Target
 from tests.cli.run import inside, scenario
+from tests.compiler import FOUND
 from tests.worker import warm
 from tests.worker.forking import SERVE
 
@@ -27,12 +29,22 @@ BODY = (
     " os.environ.get('SOME'), os.environ.get('GONE'), 'OVERHEAD_LENS_LAYOUT' in os.environ, sys.argv, len(os.listdir('/proc/self/fd'))])"
 )
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_parent() -> Iterator[None]:
+    """All tests of this file fork from one process, which is their own and has one thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warm, "_parent", cache(warm._parent.__wrapped__))
+        yield
+
 
 def seen(folder: Path, variables: dict[str, str]) -> tuple[bool, str]:
     """Whether a worker was forked, and what its call printed of where it is."""
     path = scenario(folder, BODY)
     log = folder / "log"
-    with inside(folder), Worker("clock-0", log, 120.0, variables=variables) as worker:
+    with inside(folder), Worker("clock-0", log, 120.0, variables=ONE_THREAD | variables) as worker:
         worker.ask(LOAD, target=Target(str(path), path).to_json(), params={}, compile_options=None)
         command = Path(f"/proc/{worker.pid}/cmdline").read_text().split("\0")
     assert not Path(f"/proc/{worker.pid}").exists()
@@ -40,7 +52,6 @@ def seen(folder: Path, variables: dict[str, str]) -> tuple[bool, str]:
 
 
 def test_it_is_where_a_started_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "_parent", cache(warm._parent.__wrapped__))
     monkeypatch.setenv("GONE", "1")
     assert seen(tmp_path, {})[0]
     # What has changed since there is a process to fork from.
@@ -93,21 +104,25 @@ def test_what_acts_at_a_start_takes_one(
     assert ways == [forked]
 
 
-def test_threads_and_modules_are_what_is_asked_for(tmp_path: Path) -> None:
+TRIED = "sys.modules['torch._inductor.cpu_vec_isa'].valid_vec_isa_list.cache_info().currsize"
+
+
+def test_threads_and_modules_are_what_is_asked_for_and_the_compiler_is_ready(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("VALUE = 7\n")
-    path = scenario(tmp_path, "import beside, sys, torch; print(beside.VALUE, torch.get_num_threads(), sys.path[1])")
-    variables = {"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    body = f"import beside, sys, torch; print(beside.VALUE, torch.get_num_threads(), sys.path[1], {TRIED})"
+    path = scenario(tmp_path, body)
+    variables = {"PYTHONPATH": str(tmp_path)} | ONE_THREAD
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     path = path.rename(folder / "tiny.py")
     with Worker("clock-0", tmp_path / "log", 120.0, variables=variables) as worker:
         worker.ask(LOAD, target=Target(str(path), path).to_json(), params={}, compile_options=None)
         assert Path(f"/proc/{worker.pid}/cmdline").read_text().split("\0")[1] != str(SERVE)
-    assert (tmp_path / "log").read_text() == f"7 1 {tmp_path}\n"
+    assert (tmp_path / "log").read_text() == f"7 1 {tmp_path} {int(FOUND)}\n"
 
 
 def test_its_death_is_told(tmp_path: Path) -> None:
-    with Worker("clock-0", tmp_path / "log", 120.0) as worker:
+    with Worker("clock-0", tmp_path / "log", 120.0, variables=ONE_THREAD) as worker:
         assert worker.ask(DESCRIBE_RUNTIME)
         os.kill(worker.pid, signal.SIGSEGV)
         with pytest.raises(MeasurementError, match="^clock-0 was killed by signal SIGSEGV during 'describe runtime'$"):
@@ -115,7 +130,6 @@ def test_its_death_is_told(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_start_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "_parent", cache(warm._parent.__wrapped__))
     send = socket.send_fds
 
     def interrupted(*arguments: Any) -> None:
@@ -126,7 +140,7 @@ def test_an_interrupted_start_leaves_no_process(monkeypatch: pytest.MonkeyPatch)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as seen:
         with os.fdopen(writing, "wb") as output, pytest.raises(KeyboardInterrupt):
-            warm._start([sys.executable, str(SERVE), str(os.getpid())], os.environ, output)
+            warm._start([sys.executable, str(SERVE), str(os.getpid())], os.environ | ONE_THREAD, output)
         # Whoever still has it keeps the pipe open.
         assert seen.read() == b""
     assert warm._parents[-1].wait(60) == 0

@@ -23,13 +23,14 @@ from typing import IO, Any
 from unittest import mock
 
 from overhead_lens.machine import process
-from tests.worker.forking import SERVE
+from tests.worker.forking import COMPILER, SERVE
 
 _FORKING = Path(__file__).with_name("forking.py")
 _SET_CHILD_SUBREAPER = 36
 
-# What any worker needs, and the command line up to a report of a run.
+# What any program with torch needs, what workers need also to compile, and the command line up to a report of a run.
 TORCH = ("overhead_lens.worker.operations",)
+WORKERS = (*TORCH, COMPILER)
 COMMANDS = (
     *("overhead_lens.cli.run", "overhead_lens.studies.run.analysis", "overhead_lens.studies.run.record"),
     *("overhead_lens.report.forms", "overhead_lens.report.outlines.run", "overhead_lens.terminal.output"),
@@ -48,9 +49,11 @@ _AT_START = (
     "TORCH",
     "PYTORCH_",
     "CUDA_",
+    "CXX",
 )
-# All that are forked from one process have the same hashes and addresses; where modules are found can be changed.
-_AFTER_ALL = ("PYTHONHASHSEED", "PYTHONPATH")
+# All that are forked from one process have the same hashes and addresses; where modules are found, and where Inductor keeps its
+# code, can be changed.
+_AFTER_ALL = ("PYTHONHASHSEED", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR")
 # Each value of it has a process of its own to fork from.
 _THREADS = "OMP_NUM_THREADS"
 
@@ -149,7 +152,7 @@ def piped(arguments: Sequence[str], environment: Mapping[str, str], output: IO[b
     (requests, stdin), (stdout, replies) = os.pipe(), os.pipe()
     ends = os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8")
     try:
-        return Forked(_forked(arguments, environment, [requests, replies, output.fileno()], Path.cwd(), TORCH), *ends)
+        return Forked(_forked(arguments, environment, [requests, replies, output.fileno()], Path.cwd(), WORKERS), *ends)
     except BaseException:
         for end in ends:
             end.close()
