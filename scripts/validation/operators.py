@@ -10,6 +10,7 @@ Python's own aside, and what the rules gave to whom.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from overhead_lens.taxonomy.names import display_name
 from scripts.results import Cell, Claim, Table, columns_of
 from scripts.validation.known_costs.bench import warmed_up
 from scripts.validation.known_costs.sites import Site
+from scripts.validation.laboratory.known_cost import NAMES_FILE
 
 CLAIM = Claim(
     claim="operators",
@@ -92,18 +94,16 @@ def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifi
 
 def main() -> None:
     """Sample every operator, print those of which the rules know too little, and write the result."""
-    from scripts.validation.laboratory.surveyed import all_calls
-
-    names = list(all_calls())
     parser = CLAIM.parser(__doc__)
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="default: all")
     parser.add_argument("--stacks", type=int, default=300)
     options = parser.parse_args()
-    if unknown := sorted(set(options.operators) - set(names)):
-        parser.error(f"no operator {', '.join(unknown)}; there are: {', '.join(names)}")
     table = Table(CLAIM)
     found, missed = [], []
     with warmed_up(SITE, 1) as bench:
+        names = json.loads((bench.folder / NAMES_FILE).read_text(encoding="utf-8"))
+        if unknown := sorted(set(options.operators) - set(names)):
+            parser.error(f"no operator {', '.join(unknown)}; there are: {', '.join(names)}")
         for name in options.operators or names:
             number = names.index(name)
             bench.switch.set(number)

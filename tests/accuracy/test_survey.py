@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from overhead_lens.stack import Stack
-from scripts.results import ROOT
 from scripts.validation import operators as survey
 from tests.accuracy.test_known_costs import require_laboratory
 from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
@@ -60,12 +58,14 @@ def test_one_frame_that_takes_more_than_set_up_can_is_a_kernel_that_is_not_known
     ],
     ids=["forward", "backward"],
 )
-def test_kernels_of_each_kind_are_known(names: list[str], tmp_path: Path) -> None:
+def test_kernels_of_each_kind_are_known(
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     require_laboratory()
-    command = [sys.executable, "-m", survey.__name__, *names, "--result", str(tmp_path / "operators.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, cwd=ROOT)
-    if "no permission" in done.stdout or "not installed" in done.stdout:
-        pytest.skip(done.stdout.splitlines()[-1])
-    assert done.stdout.splitlines()[-1] == f"The rules do not know a kernel of 0 of {len(names)} operators.", (
-        done.stdout
-    )
+    monkeypatch.setattr(sys, "argv", ["operators", *names, "--result", str(tmp_path / "operators.json")])
+    survey.main()
+    printed = capsys.readouterr().out
+    last = printed.splitlines()[-1]
+    if "no permission" in last or "not installed" in last:
+        pytest.skip(last)
+    assert last == f"The rules do not know a kernel of 0 of {len(names)} operators.", printed

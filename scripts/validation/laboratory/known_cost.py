@@ -17,6 +17,9 @@ from typing import Any
 # The cost in ns.
 CELL_BYTES = 8
 
+# The file beside the cell's that holds the names of what ``operators.py`` can call, as JSON, in the order of their numbers.
+NAMES_FILE = "operators.json"
+
 # About what compiling the function of ``recompile.py`` once takes.
 COMPILE_NS = 130_000_000
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import torch
-from known_cost import COST, Params
+from known_cost import COST, NAMES_FILE, Params
 from surveyed import Call, all_calls
 
 from overhead_lens.scenario import Scenario
@@ -14,11 +16,14 @@ CALLS: list[Call] = []
 
 
 def inputs(params: Params) -> tuple[()]:
-    """Nothing: every call has its own."""
+    """Nothing: every call has its own. Their names go beside the file of the cell."""
     COST.open(params)
     torch.set_num_threads(1)
     torch.manual_seed(7)
-    CALLS[:] = all_calls().values()
+    calls = all_calls()
+    CALLS[:] = calls.values()
+    if params.cell:
+        Path(params.cell).with_name(NAMES_FILE).write_text(json.dumps(list(calls)), encoding="utf-8")
     return ()
 
 
