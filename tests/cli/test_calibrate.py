@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from overhead_lens.correction import store
+from overhead_lens.correction import store, worker
+from overhead_lens.instruments.peaks import worker as peaks
 from overhead_lens.recorder import calibrate
 from tests.cli.run import lens
 from tests.documents import validated
 from tests.recorder.effort import little_effort
+from tests.worker.answering import Answering, answering_here
 
 EVENTS = {"operator_outer", "operator_nested", "annotation", "fast_annotation", "compiled_region", "backward_node"}
 
@@ -23,7 +27,7 @@ def test_a_compiled_call_is_corrected_by_what_calibrate_kept(tmp_path: Path, mon
     kept = tmp_path / "kept"
     kept.mkdir()
     monkeypatch.setattr(store, "place", lambda name: kept / name)
-    with mock.patch.object(store, "PROCESSES", 1), mock.patch.object(calibrate, "ALL_FLAGS", ("plain",)):
+    with _measuring_here():
         done = lens("calibrate", "--json", "-q", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     calibrated = validated(done.stdout)
@@ -37,6 +41,21 @@ def test_a_compiled_call_is_corrected_by_what_calibrate_kept(tmp_path: Path, mon
     assert (used, used["peaks"]) == (json.loads(text), calibrated["peaks"])
     assert [path.read_text() for path in kept.iterdir()] == [text]
     _has_guards(validated(done.stdout))
+
+
+@contextlib.contextmanager
+def _measuring_here() -> Iterator[None]:
+    """Measure all that a calibration consists of in this process, for moments each."""
+    few = {"_CALLS": 300, "_CALLS_OF": {"backward": 75, "varied": 20}, "_DISPLACED_CALLS": 40, "_ROUNDS": 3}
+    with (
+        answering_here(),
+        mock.patch.object(Answering, "answers", (":measure_costs", ":describe_runtime", ":measure_peaks")),
+        mock.patch.object(store, "PROCESSES", 1),
+        mock.patch.object(calibrate, "ALL_FLAGS", ("plain",)),
+        mock.patch.multiple(worker, **few),
+        mock.patch.multiple(peaks, _STREAM_NS=2_000_000, _GEMM_NS=2_000_000),
+    ):
+        yield
 
 
 def _is_a_calibration(document: dict[str, Any]) -> None:

@@ -22,6 +22,8 @@ from overhead_lens.worker.session import Session, answer
 class Answering:
     """The methods of a ``Worker`` that answers here, by the code that its process would run."""
 
+    answers = (":load", ":describe_runtime", ":warm_up")
+
     def __init__(self, name: str, log: Path, *_: object, **__: object) -> None:
         self.name = name
         self._log = log
@@ -29,7 +31,7 @@ class Answering:
         self._answers: list[str] = []
 
     def send(self, operation: Operation[Any], **arguments: Any) -> None:
-        if not operation.name.endswith((":load", ":describe_runtime", ":warm_up")):
+        if not operation.name.endswith(Answering.answers):
             pytest.fail(f"'{operation.title}' needs a process: mark the test with `measures`")
         with self._log.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
             said = answer(self._session, {"do": operation.name, **json.loads(json.dumps(arguments))})

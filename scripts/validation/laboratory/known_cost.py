@@ -75,7 +75,7 @@ def extension() -> Any:
 
     source = Path(__file__).with_name("native") / "laboratory.cpp"
     # The OpenMP runtime is the one that torch has loaded: both have the same name.
-    flags = {"extra_cflags": ["-O2", "-fopenmp"], "extra_ldflags": ["-fopenmp"]}
+    flags = {"extra_cflags": ["-O1", "-fopenmp"], "extra_ldflags": ["-fopenmp"]}
     return cpp_extension.load(name="overhead_laboratory", sources=[str(source)], **flags)
 
 
