@@ -16,7 +16,7 @@ from tests.recorder.effort import little_effort
 
 @pytest.mark.measures
 def test_cold_calls_are_slower_which_is_no_failure(tmp_path: Path) -> None:
-    with little_effort(processes=2):
+    with little_effort(processes=2, sampled=False):
         done = lens("profile", "add1", "--cold", "1MB", "--json", "-o", "out", "-q", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     delta = validated(done.stdout)
