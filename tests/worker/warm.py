@@ -138,7 +138,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str], output: IO[by
         **there,
         _THREADS: "",
     }:
-        return piped(command[1:], environment, output)  # type: ignore[return-value]
+        return piped(command[1:], environment, output, WORKERS)  # type: ignore[return-value]
     return _cold(command, environment, output)
 
 
@@ -147,12 +147,14 @@ def _acting(environment: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in environment.items() if key.startswith(_AT_START) and key not in _AFTER_ALL}
 
 
-def piped(arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> Forked:
+def piped(
+    arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes], modules: tuple[str, ...] = TORCH
+) -> Forked:
     """The same with pipes for its stdin and stdout, and its stderr in a file."""
     (requests, stdin), (stdout, replies) = os.pipe(), os.pipe()
     ends = os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8")
     try:
-        return Forked(_forked(arguments, environment, [requests, replies, output.fileno()], Path.cwd(), WORKERS), *ends)
+        return Forked(_forked(arguments, environment, [requests, replies, output.fileno()], Path.cwd(), modules), *ends)
     except BaseException:
         for end in ends:
             end.close()
