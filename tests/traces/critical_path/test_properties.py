@@ -14,9 +14,9 @@ from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.traces import loops
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.critical_path.analysis import PathAnalysis, WindowAnalysis
-from overhead_lens.traces.critical_path.graph import EDGES
+from overhead_lens.traces.critical_path.graph import EDGES, Graph
 from overhead_lens.traces.critical_path.longest import WindowGraph
-from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS, UNEXPLAINED
+from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS, UNEXPLAINED, WindowPath
 from tests.documents import validated
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, MAIN, analyzer_of, timed, trace_of
 from tests.traces.test_trace_analysis import ANNOTATIONS, HOST_EVENTS, SPANS
@@ -101,17 +101,39 @@ def length(window: WindowAnalysis) -> int:
     return longest(list(zip(graph.last.tolist(), graph.last_weight_ns.tolist(), strict=True)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(entries=TRACES)
-def test_the_parts_sum_to_the_window_and_follow_each_other(entries: list[dict]) -> None:
+def test_what_holds_of_the_path_of_any_trace(entries: list[dict]) -> None:
     found = paths(entries)
+    check_dependencies_go_forward(found.graph)
     analysis = found.analysis()  # the constructors check the sums
     for path, window in zip(analysis.windows, found.windows, strict=True):
-        parts = window.parts
-        ends = parts.start_ns + parts.dur_ns
-        assert parts.start_ns.tolist() == [path.start_ns, *ends[:-1].tolist()]
-        assert ends[-1] == path.start_ns + path.wall_ns
-        assert path.length_ns == length(window) <= path.wall_ns
+        expected_ns = length(window)
+        assert path.length_ns == expected_ns <= path.wall_ns
+        check_parts_follow_each_other(path, window)
+        for instants in spans_of(entries, window).values():
+            assert len(instants) <= expected_ns
+        check_what_is_not_on_it_can_be_free(window, expected_ns)
+        check_what_if_something_were_free(path, window)
+        check_slack(window, expected_ns)
+
+
+def check_dependencies_go_forward(graph: Graph) -> None:
+    target = np.repeat(np.arange(len(graph.time_ns)), np.diff(graph.first))
+    assert (graph.source < target).all()
+    assert (np.diff(graph.time_ns) >= 0).all()
+    spans = graph.time_ns[target] - graph.time_ns[graph.source]
+    assert ((graph.weight_ns >= 0) & (graph.weight_ns <= spans)).all()
+    assert (graph.delay_ns >= 0).all()
+    assert sum(graph.edge_counts.values()) == len(graph.source)
+    assert set(graph.broken) <= set(EDGES) - {"program_order", "device_event"}
+
+
+def check_parts_follow_each_other(path: WindowPath, window: WindowAnalysis) -> None:
+    parts = window.parts
+    ends = parts.start_ns + parts.dur_ns
+    assert parts.start_ns.tolist() == [path.start_ns, *ends[:-1].tolist()]
+    assert ends[-1] == path.start_ns + path.wall_ns
 
 
 def spans_of(entries: list[dict], window: WindowAnalysis) -> dict[Any, set[int]]:
@@ -127,15 +149,59 @@ def spans_of(entries: list[dict], window: WindowAnalysis) -> dict[Any, set[int]]
     return lanes
 
 
-@settings(max_examples=150)
-@given(entries=TRACES)
-def test_the_path_is_at_least_as_long_as_any_stream_is_busy(entries: list[dict]) -> None:
-    for window in paths(entries).windows:
-        for instants in spans_of(entries, window).values():
-            assert len(instants) <= length(window)
+def check_what_is_not_on_it_can_be_free(window: WindowAnalysis, expected_ns: int) -> None:
+    graph = made(window)
+    used = set(window._path.via.tolist())
+    for edge in set(range(len(graph.weight_ns))) - used:
+        weights = graph.weight_ns.copy()
+        weights[edge] = 0
+        assert replace(graph, weight_ns=weights).longest(nothing_free(window))[0] == expected_ns
+    for label in np.flatnonzero(window.own == 0).tolist():
+        free = nothing_free(window)
+        free[0, label] = True
+        assert graph.longest(free)[0] == expected_ns
 
 
-@settings(max_examples=100)
+def check_what_if_something_were_free(path: WindowPath, window: WindowAnalysis) -> None:
+    """Each share's figure is the window evaluated without it, and no shorter than the path without it."""
+    assert made(window).longest(~nothing_free(window)).tolist() == [0]
+    labels = window.labels
+    kinds = np.array([KINDS[kind] for kind in labels.kind.tolist()])
+    names, operators = (
+        np.array([labels.text(code) for code in codes.tolist()]) for codes in (labels.name, labels.operator)
+    )
+    delays, device = np.isin(kinds, KINDS[-4:]), np.isin(kinds, DEVICE_KINDS)
+    everything = np.ones(len(kinds), dtype=bool)
+    for shares, told, mask in (
+        (path.kinds, kinds, everything), (path.operators, operators, ~delays), (path.kernels, names, device),
+    ):  # fmt: skip
+        for share in shares:
+            if share.name != UNEXPLAINED:
+                longest = made(window).longest(((told == share.name) & mask)[None, :])[0]
+                assert share.if_free_ns == longest + path.unexplained_ns
+            if share.if_free_ns is not None:
+                assert path.wall_ns - share.ns <= share.if_free_ns <= path.wall_ns
+
+
+def check_slack(window: WindowAnalysis, expected_ns: int) -> None:
+    """An event can be longer by its slack and no longer."""
+    graph, trace = made(window), window._graph
+    least = {(each.kernel, each.device): each.least_ns for each in window.path([], []).slack}
+    on_path = set(window._path.nodes.tolist())
+    event = trace.event[window._low : window._high]
+    for node in np.flatnonzero((event >= 0) & (window._path.tail_ns >= 0)).tolist():
+        work = trace.work
+        key = trace.labels.names[work.name[event[node]]], str(work.device[event[node]])
+        longer = graph.delay_ns.copy()
+        slack_ns = expected_ns - int(window._path.value_ns[node] + window._path.tail_ns[node])
+        longer[node] += slack_ns
+        assert replace(graph, delay_ns=longer).longest(nothing_free(window))[0] == expected_ns
+        longer[node] += 1
+        assert replace(graph, delay_ns=longer).longest(nothing_free(window))[0] == expected_ns + 1
+        assert node in on_path or least[key] <= slack_ns
+
+
+@settings(max_examples=60)
 @given(entries=st.lists(st.one_of(HOST_EVENTS, WORK), max_size=14))
 def test_the_path_is_at_least_as_long_as_the_busiest_thread_works(entries: list[dict]) -> None:
     analyzer = analyzer_of(*entries)
@@ -146,88 +212,7 @@ def test_the_path_is_at_least_as_long_as_the_busiest_thread_works(entries: list[
     assert max((timeline.covered_ns for timeline in timelines), default=0) <= length(window)
 
 
-@settings(max_examples=100)
-@given(entries=TRACES)
-def test_what_is_not_on_the_path_can_be_free_and_changes_nothing(entries: list[dict]) -> None:
-    for window in paths(entries).windows:
-        graph, expected_ns = made(window), length(window)
-        used = set(window._path.via.tolist())
-        for edge in set(range(len(graph.weight_ns))) - used:
-            weights = graph.weight_ns.copy()
-            weights[edge] = 0
-            assert replace(graph, weight_ns=weights).longest(nothing_free(window))[0] == expected_ns
-        for label in np.flatnonzero(window.own == 0).tolist():
-            free = nothing_free(window)
-            free[0, label] = True
-            assert graph.longest(free)[0] == expected_ns
-
-
-@settings(max_examples=100)
-@given(entries=TRACES)
-def test_a_step_without_something_is_no_shorter_than_the_path_without_it(entries: list[dict]) -> None:
-    found = paths(entries)
-    for path, window in zip(found.analysis().windows, found.windows, strict=True):
-        assert window._made.longest(~nothing_free(window)).tolist() == [0]
-        for share in (*path.kinds, *path.operators, *path.kernels):
-            if share.if_free_ns is not None:
-                assert path.wall_ns - share.ns <= share.if_free_ns <= path.wall_ns
-
-
-@settings(max_examples=100)
-@given(entries=TRACES)
-def test_if_something_were_free_is_the_window_evaluated_without_it(entries: list[dict]) -> None:
-    found = paths(entries)
-    for path, window in zip(found.analysis().windows, found.windows, strict=True):
-        labels = window.labels
-        kinds = np.array([KINDS[kind] for kind in labels.kind.tolist()])
-        names, operators = ([labels.text(code) for code in codes.tolist()] for codes in (labels.name, labels.operator))
-        delays, device = np.isin(kinds, KINDS[-4:]), np.isin(kinds, DEVICE_KINDS)
-        for shares, mine in (
-            (path.kinds, lambda name, kinds=kinds: kinds == name),
-            (path.operators, lambda name, told=np.array(operators), mask=~delays: (told == name) & mask),
-            (path.kernels, lambda name, told=np.array(names), mask=device: (told == name) & mask),
-        ):
-            for share in shares:
-                if share.name != UNEXPLAINED:
-                    longest = made(window).longest(mine(share.name)[None, :])[0]
-                    assert share.if_free_ns == longest + path.unexplained_ns
-
-
-@settings(max_examples=100)
-@given(entries=TRACES)
-def test_slack_is_what_an_event_could_be_longer(entries: list[dict]) -> None:
-    for window in paths(entries).windows:
-        graph, trace = made(window), window._graph
-        least = {(each.kernel, each.device): each.least_ns for each in window.path([], []).slack}
-        on_path = set(window._path.nodes.tolist())
-        event = trace.event[window._low : window._high]
-        for node in np.flatnonzero((event >= 0) & (window._path.tail_ns >= 0)).tolist():
-            work = trace.work
-            key = trace.labels.names[work.name[event[node]]], str(work.device[event[node]])
-            longer = graph.delay_ns.copy()
-            slack_ns = length(window) - int(window._path.value_ns[node] + window._path.tail_ns[node])
-            longer[node] += slack_ns
-            assert replace(graph, delay_ns=longer).longest(nothing_free(window))[0] == length(window)
-            longer[node] += 1
-            assert replace(graph, delay_ns=longer).longest(nothing_free(window))[0] == length(window) + 1
-            assert node in on_path or least[key] <= slack_ns
-
-
-@settings(max_examples=100)
-@given(entries=TRACES)
-def test_every_dependency_goes_forward(entries: list[dict]) -> None:
-    graph = paths(entries).graph
-    target = np.repeat(np.arange(len(graph.time_ns)), np.diff(graph.first))
-    assert (graph.source < target).all()
-    assert (np.diff(graph.time_ns) >= 0).all()
-    spans = graph.time_ns[target] - graph.time_ns[graph.source]
-    assert ((graph.weight_ns >= 0) & (graph.weight_ns <= spans)).all()
-    assert (graph.delay_ns >= 0).all()
-    assert sum(graph.edge_counts.values()) == len(graph.source)
-    assert set(graph.broken) <= set(EDGES) - {"program_order", "device_event"}
-
-
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(entries=TRACES, order=st.randoms(use_true_random=False))
 def test_the_order_of_events_in_the_file_changes_nothing(entries: list[dict], order: Any) -> None:
     # Of events that coincide only the file tells which is inside, and of calls alike which one launched.

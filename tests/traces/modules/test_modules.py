@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -17,15 +18,28 @@ from overhead_lens.export.lanes.modules import module_sections
 from overhead_lens.export.query import run_query
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.forms import to_html, to_json, to_text
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.host_budget import host_budgets
 from overhead_lens.traces.modules.backward import forward_operators
 from overhead_lens.traces.modules.model import EVENTS, MARKS, MOST_PATH_NAMES, ModuleBudgets, ModuleTime
 from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes, class_and_number, marked_module
 from overhead_lens.traces.pieces import Analyzed
 from tests.documents import validated
-from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, MAIN, WORKER, analyzer_of, call, drawn, kernel, timed, trace_of
+from tests.drawn.timelines import (
+    AUTOGRAD,
+    CLASSIFIER,
+    MAIN,
+    WORKER,
+    analyzer_of,
+    call,
+    drawn,
+    host,
+    kernel,
+    timed,
+    trace_of,
+)
 from tests.public_traces import public_trace
 
 VIEW = "aten::view"
@@ -53,7 +67,7 @@ def modules_of(*entries: dict) -> ModuleBudgets:
     analyzer = analyzer_of(*entries)
     analysis = analyzer.analysis()
     assert analysis.modules is not None
-    assert_closed(analysis, sum_of_device_events(entries))
+    assert_closed(analysis.modules, [each.host for each in analysis.threads], sum_of_device_events(entries))
     return analysis.modules
 
 
@@ -61,19 +75,15 @@ def sum_of_device_events(entries: Any) -> int:
     return sum(round(Decimal(each["dur"].text) * 1000) for each in entries if "device" in each.get("args", {}))
 
 
-def assert_closed(analysis: TraceAnalysis, device_ns: int) -> None:
-    modules = analysis.modules
-    assert modules is not None
-    own: Counter[str] = Counter()
+def assert_closed(modules: ModuleBudgets, hosts: Sequence[Sequence[HostCategory]], device_ns: int) -> None:
+    """They sum to the budgets of the threads, the busiest first, and to the events of the devices."""
+    own, others, elsewhere = Counter[str](), Counter[str](), Counter[str]()
     for time in (*(each.own for each in modules.nodes), modules.outside):
         own.update(time.host)
-    assert dict(own) == {each.category: each.ns for each in analysis.host if each.ns}
-    others: Counter[str] = Counter()
-    for time in (*(each.own for each in modules.nodes), modules.outside):
         others.update(time.others)
-    elsewhere: Counter[str] = Counter()
-    for thread in analysis.threads[1:]:
-        elsewhere.update({each.category: each.ns for each in thread.host if each.ns})
+    assert dict(own) == host(hosts[0])
+    for budget in hosts[1:]:
+        elsewhere.update(host(budget))
     assert others == elsewhere
     assert (
         sum(each.own.device_ns for each in modules.nodes) + modules.outside.device_ns + modules.unlinked_ns == device_ns
@@ -462,27 +472,6 @@ def entries_of(rows: list[tuple]) -> list[dict]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
-@given(rows=DRAWN)
-def test_modules_sum_to_the_threads_and_the_device(rows: list[tuple]) -> None:
-    entries = entries_of(rows)
-    analysis = analyzer_of(*entries).analysis()
-    assert (analysis.modules is None) == (not any("nn.Module" in each["name"] for each in entries))
-    if analysis.modules is not None:
-        assert_closed(analysis, sum_of_device_events(entries))
-        roots: list[ModuleTime] = [each.total for each in analysis.modules.nodes if each.parent is None]
-        assert sum(each.others_ns for each in roots) == analysis.modules.inside.others_ns
-        assert sum(each.device_events for each in roots) == analysis.modules.inside.device_events
-
-
-@settings(max_examples=150, deadline=None)
-@given(rows=DRAWN, data=st.data())
-def test_the_order_of_the_events_does_not_matter(rows: list[tuple], data: st.DataObject) -> None:
-    entries = entries_of(rows)
-    shuffled = data.draw(st.permutations(entries))
-    assert analyzer_of(*entries).analysis().modules == analyzer_of(*shuffled).analysis().modules
-
-
 def walked(scopes: Scopes, host: HostEvents, forward: dict[int, int]) -> tuple[list[int], list[bool], list[str]]:
     """Place of each scope, whether it is joined, and the path of each place: one scope after the other, in order of start."""
     belongs, joined, paths, first = [], [], [], {}
@@ -511,13 +500,28 @@ def walked(scopes: Scopes, host: HostEvents, forward: dict[int, int]) -> tuple[l
     return belongs, joined, paths
 
 
-@settings(max_examples=500, deadline=None)
-@given(rows=DRAWN)
-def test_scopes_belong_where_a_walk_through_them_puts_them(rows: list[tuple]) -> None:
-    analyzer = analyzer_of(*entries_of(rows))
-    scopes, host, events = analyzer.module_scopes, analyzer.host, analyzer.trace.events
-    if scopes is None:
+@settings(max_examples=150)
+@given(rows=DRAWN, order=st.randoms(use_true_random=False))
+def test_what_holds_of_the_modules_of_any_trace(rows: list[tuple], order: Any) -> None:
+    entries = entries_of(rows)
+    analyzer = analyzer_of(*entries)
+    modules = analyzer.modules
+    assert (modules is None) == (not any("nn.Module" in each["name"] for each in entries))
+    if modules is None:
         return
+    hosts = [host_budgets(pieces, [analyzer.window])[0] for pieces in analyzer.threads.values()]
+    assert_closed(modules, hosts, sum_of_device_events(entries))
+    roots: list[ModuleTime] = [each.total for each in modules.nodes if each.parent is None]
+    assert sum(each.others_ns for each in roots) == modules.inside.others_ns
+    assert sum(each.device_events for each in roots) == modules.inside.device_events
+    check_scopes_are_where_a_walk_puts_them(analyzer)
+    order.shuffle(entries)
+    assert analyzer_of(*entries).modules == modules
+
+
+def check_scopes_are_where_a_walk_puts_them(analyzer: Analyzer) -> None:
+    scopes, host, events = analyzer.module_scopes, analyzer.host, analyzer.trace.events
+    assert scopes is not None
     nodes = np.flatnonzero(~scopes.is_module)
     sequence = events["sequence"].to_numpy()[host.rows]
     operator = forward_operators(host, sequence, scopes.event[nodes], analyzer.trace.arguments)
@@ -536,15 +540,14 @@ def test_scopes_belong_where_a_walk_through_them_puts_them(rows: list[tuple]) ->
     ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(rows=st.lists(st.one_of(MODULES, OPERATORS), max_size=12))
 def test_own_times_are_those_of_every_instant(rows: list[tuple]) -> None:
     """Counted nanosecond by nanosecond: of the modules that are open on the busiest thread the one that started last."""
     entries = entries_of(rows)
-    analysis = analyzer_of(*entries).analysis()
-    if analysis.modules is None:
+    analyzer = analyzer_of(*entries)
+    if analyzer.modules is None:
         return
-    tid = analysis.threads[0].tid
+    _, tid = next(iter(analyzer.threads))
     spans = [
         (32 * start + at, 32 * start + at + dur, name.removeprefix("nn.Module: "))
         for at, (start, dur, name, _, thread, _) in enumerate(rows)
@@ -556,7 +559,7 @@ def test_own_times_are_those_of_every_instant(rows: list[tuple]) -> None:
         if opened:
             counted[max(opened)[1]] += 1
     found: Counter[str] = Counter()
-    for each in analysis.modules.nodes:
+    for each in analyzer.modules.nodes:
         found[each.name] += each.own.host_ns
     assert +found == counted
 
