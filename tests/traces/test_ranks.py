@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.report.outlines.ranks import ranks_sentence
@@ -90,6 +90,7 @@ def test_one_rank_is_no_comparison() -> None:
 RANKS = st.lists(st.tuples(st.integers(1, 50), st.lists(st.integers(1, 40), max_size=3)), min_size=2, max_size=4)
 
 
+@settings(max_examples=50)
 @given(given_ranks=RANKS)
 def test_waits_are_what_the_fastest_lacks(given_ranks: list[tuple[int, list[int]]]) -> None:
     analyses = [rank(number, *each, size=len(given_ranks)) for number, each in enumerate(given_ranks)]
@@ -108,6 +109,7 @@ def test_waits_are_what_the_fastest_lacks(given_ranks: list[tuple[int, list[int]
         assert compare_ranks(order) == found
 
 
+@settings(max_examples=50)
 @given(
     others=st.lists(st.integers(10, 400), min_size=1, max_size=5),
     late_ns=st.integers(1, 500),

@@ -14,7 +14,6 @@ from overhead_lens.traces.findings.model import Evidence, Finding
 from tests.documents import validated
 from tests.drawn.memory import memory
 from tests.drawn.timelines import analyzer_of, call, drawn, kernel, timed
-from tests.traces.test_trace_analysis import TRACES
 
 ADD = "void at::native::vectorized_elementwise_kernel<4>"
 SYNCHRONIZE = "cudaStreamSynchronize"
@@ -33,6 +32,7 @@ def findings(*entries: dict[str, Any]) -> dict[str, Finding]:
     return {each.id: each for each in analyzer_of(*entries).analysis().findings}
 
 
+@settings(max_examples=60)
 @given(walls_ns=st.lists(st.integers(2, 40), min_size=3, max_size=8))
 def test_a_step_is_held_against_the_others(walls_ns: list[int]) -> None:
     """Half of each step, rounded down, is a copy; the rest is Python."""
@@ -273,19 +273,6 @@ def test_they_are_shown_with_what_to_try() -> None:
 
 def test_the_order_of_the_events_does_not_matter() -> None:
     assert findings(*LAUNCHED_ONE_BY_ONE[::-1]) == findings(*LAUNCHED_ONE_BY_ONE)
-
-
-@settings(max_examples=200, deadline=None)
-@given(entries=TRACES)
-def test_bounds_are_within_what_there_is(entries: list[dict[str, Any]]) -> None:
-    analysis = analyzer_of(*entries).analysis()
-    idle = {device.device: device.idle_ns for device in analysis.devices}
-    for each in analysis.findings:
-        assert 0 < each.bound_ns <= analysis.window.wall_ns
-        if each.id in ("graphs_could_close_idle", "host_bound"):
-            assert each.bound_ns <= idle[each.device]
-    ranked = [each.bound_ns for each in analysis.findings]
-    assert ranked == sorted(ranked, reverse=True)
 
 
 @pytest.mark.parametrize(("steps", "identifier"), [(2, "driver_allocations"), (3, "memory_growth")])

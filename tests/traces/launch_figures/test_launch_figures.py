@@ -252,7 +252,7 @@ def by_hand(entries: list[dict], number: int) -> tuple[int | None, list[tuple[in
     return (min(terms) if terms and not negative else None), told
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(entries=TRACES)
 def test_by_hand(entries: list[dict]) -> None:
     analysis = analyzer_of(timed(0, 1, "note", "user_annotation"), *entries).analysis()

@@ -164,7 +164,7 @@ EVENTS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(events=EVENTS, starts=st.lists(st.integers(0, 30), max_size=3))
 def test_live_bytes_are_never_negative_and_everything_closes(events: list[tuple[int, ...]], starts: list[int]) -> None:
     entries = [memory(time, size, address, total) for time, size, address, total in events]
@@ -181,6 +181,7 @@ def test_live_bytes_are_never_negative_and_everything_closes(events: list[tuple[
     assert sum(step.churn_bytes for step in found.steps) >= found.churn_bytes or not steps
 
 
+@settings(max_examples=50)
 @given(events=EVENTS)
 def test_the_order_in_the_file_matters_only_within_one_instant(events: list[tuple[int, ...]]) -> None:
     spread = [(40 * number + time, *rest) for number, (time, *rest) in enumerate(events)]

@@ -216,7 +216,7 @@ def ns(entry: dict) -> tuple[int, int]:
     return round(float(entry["ts"].text) * 1000), round(float(entry["dur"].text) * 1000)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200)
 @given(entries=streams())
 def test_a_sequence_found_is_there_at_all_its_places(entries: list[dict]) -> None:
     analyzer = analyzer_of(timed(0, 1, "aten::mm"), *entries)
