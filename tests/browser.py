@@ -60,11 +60,14 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def opened(browser: Any, file: Path, width: int = WIDE, scheme: str = "light") -> Iterator[Opened]:
-    """The page of a file on disk; nothing it asks for but itself is answered."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    """The page of a file on disk; nothing it asks for but itself is answered.
+
+    All pages are opened in one tab: a process for each costs more than the page. One that a test failed on is closed.
+    """
+    context = next(iter(browser.contexts), None) or browser.new_context()
     try:
-        shown = Opened(context.new_page())
-        address = file.as_uri()
+        shown = Opened(next(iter(context.pages), None) or context.new_page())
+        page, address = shown.page, file.as_uri()
 
         def answer(route: Any) -> None:
             if route.request.url == address:
@@ -73,12 +76,24 @@ def opened(browser: Any, file: Path, width: int = WIDE, scheme: str = "light") -
                 shown.requests.append(route.request.url)
                 route.abort()
 
-        shown.page.route("**/*", answer)
-        shown.page.on("console", lambda message: shown.complaints.append(f"{message.type}: {message.text}"))
-        shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
-        shown.page.on("dialog", lambda dialog: (shown.complaints.append(dialog.message), dialog.dismiss()))
-        shown.page.goto(address)
+        listeners = {
+            "console": lambda message: shown.complaints.append(f"{message.type}: {message.text}"),
+            "pageerror": lambda error: shown.complaints.append(str(error)),
+            "dialog": lambda dialog: (shown.complaints.append(dialog.message), dialog.dismiss()),
+        }
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        page.mouse.move(0, 0)
+        page.route("**/*", answer)
+        for event, listener in listeners.items():
+            page.on(event, listener)
+        page.goto(address)
         shown.until("document.documentElement.dataset.ready === 'true'")
         yield shown
-    finally:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        page.goto("about:blank")
+        page.unroute("**/*", answer)
+    except BaseException:
         context.close()
+        raise
