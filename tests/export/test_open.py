@@ -71,10 +71,8 @@ def views(trace: TraceProcessor) -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------- a capture
-@pytest.mark.parametrize("name", ["eager", "compiled"])
-def test_a_captures_sums_are_the_documents(opened: Callable[..., TraceProcessor], name: str) -> None:
+def assert_sums_are_the_documents(trace: TraceProcessor, name: str) -> None:
     report = json.loads(lens("report", REFERENCE / name, "--json", cwd=REFERENCE).stdout)
-    trace = opened(REFERENCE / name)
     assert sums(trace) == {"1. Budget of one call": host_of(report)}
     wall_ns = int(report["wall"]["ns"])
     start, end = views(trace)
@@ -82,9 +80,10 @@ def test_a_captures_sums_are_the_documents(opened: Callable[..., TraceProcessor]
     assert wall_ns <= end <= 2 * wall_ns
 
 
-def test_stacks_of_a_slices_time_are_its_categories(opened: Callable[..., TraceProcessor]) -> None:
-    """So that whoever selects a slice's time sees the flamegraph of its category, in as many stacks as were taken."""
+def test_a_compiled_call_with_stacks_of_each_category(opened: Callable[..., TraceProcessor]) -> None:
+    """Whoever selects a slice's time sees the flamegraph of its category, in as many stacks as were taken."""
     trace = opened(REFERENCE / "compiled")
+    assert_sums_are_the_documents(trace, "compiled")
     outermost = """
         with recursive stack(ts, callsite, id) as (
           select ts, callsite_id, callsite_id from perf_sample
@@ -102,8 +101,9 @@ def test_stacks_of_a_slices_time_are_its_categories(opened: Callable[..., TraceP
     assert counts["guard"] > 100
 
 
-def test_a_traced_call_and_one_with_python_stacks(opened: Callable[..., TraceProcessor]) -> None:
+def test_an_eager_call_with_the_traced_one_and_one_with_python_stacks(opened: Callable[..., TraceProcessor]) -> None:
     trace = opened(REFERENCE / "eager")
+    assert_sums_are_the_documents(trace, "eager")
     tracks = dict(
         trace.query(
             "select t.name as track, count(*) as n from slice s join track t on s.track_id = t.id where s.category != 'text' group by 1"
@@ -266,7 +266,8 @@ def test_an_exported_trace_is_drawn(tmp_path: Path, opened: Callable[..., TraceP
 
 
 def test_a_picture_is_handed_over_as_it_is(tmp_path: Path, opened: Callable[..., TraceProcessor]) -> None:
-    assert lens("export", REFERENCE / "eager", "--format", "perfetto", "-o", "t.pftrace", cwd=tmp_path).returncode == 0
+    capture = draw_capture(tmp_path / "capture")
+    assert lens("export", capture, "--format", "perfetto", "-o", "t.pftrace", cwd=tmp_path).returncode == 0
     opened(tmp_path / "t.pftrace")
     assert (tmp_path / "served.pftrace").read_bytes() == (tmp_path / "t.pftrace").read_bytes()
     (tmp_path / "t.pftrace.gz").write_bytes(gzip.compress((tmp_path / "t.pftrace").read_bytes()))
@@ -282,7 +283,7 @@ def test_an_address_is_printed_where_no_browser_can_be_started(tmp_path: Path, m
     monkeypatch.setattr(
         server, "serve", lambda documents, timeout_s, on_ready: on_ready("http://127.0.0.1:4711/secret/") is None
     )
-    done = lens("open", REFERENCE / "eager", cwd=tmp_path)
+    done = lens("open", draw_capture(tmp_path / "capture"), cwd=tmp_path)
     assert done.stdout.splitlines() == [
         "http://127.0.0.1:4711/secret/",
         "open this address; click the button there; Ctrl-C ends",
@@ -291,10 +292,11 @@ def test_an_address_is_printed_where_no_browser_can_be_started(tmp_path: Path, m
 
 
 def test_nobody_comes(tmp_path: Path) -> None:
-    done = lens("open", REFERENCE / "eager", "--no-browser", "--wait", "1", cwd=tmp_path)
+    capture = draw_capture(tmp_path / "capture")
+    done = lens("open", capture, "--no-browser", "--wait", "1", cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("overhead-lens: no browser fetched the trace within 1 s\n", 3)
     assert done.stdout.startswith("http://127.0.0.1:")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [capture]
 
 
 def test_what_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
