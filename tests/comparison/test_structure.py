@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -139,6 +139,7 @@ def drawn_side(steps: list[int], host: list, device: list) -> Trace:
     return trace_of(entries)
 
 
+@settings(max_examples=50)
 @given(base=SIDE, new=SIDE)
 def test_self_times_sum_to_the_difference(base: tuple, new: tuple) -> None:
     delta = compared(drawn_side(*base), drawn_side(*new))

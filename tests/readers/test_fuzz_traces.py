@@ -20,7 +20,7 @@ from tests.drawn.trace_text import event
 from tests.readers import damaged as fuzz
 from tests.readers.damaged import DAMAGES, SEEDS, BrokenPromiseError, checked, damaged
 
-INPUTS = int(os.environ.get("FUZZ_INPUTS", "100"))
+INPUTS = int(os.environ.get("FUZZ_INPUTS", "60"))
 SEED = os.environ.get("FUZZ_SEED", "5")
 
 

@@ -628,7 +628,7 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(entries=st.lists(EVENTS, max_size=8), compact=st.booleans(), block_bytes=st.integers(17, 300))
 def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: bool, block_bytes: int) -> None:
     path = written(tmp_path, document(entries, compact=compact, with_stack=1))
@@ -652,7 +652,7 @@ ALLOCATIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=st.lists(ALLOCATIONS, max_size=6), block_bytes=st.integers(17, 300))
 def test_both_ways_read_the_same_allocations(tmp_path: Path, drawn: list[dict], block_bytes: int) -> None:
     instant = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 2, "ts": 7}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ OUTLINED = {
 }
 
 
+@pytest.fixture(scope="module")
+def made() -> Callable[[str], Any]:
+    """Each result, made once."""
+    return cache(lambda name: OUTLINED[name]())
+
+
 def printed(result: Any, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
     print_text(console, result)
@@ -54,8 +61,8 @@ def short_figures(result: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", OUTLINED)
-def test_no_figure_is_cut(name: str) -> None:
-    result = OUTLINED[name]()
+def test_no_figure_is_cut(made: Callable[[str], Any], name: str) -> None:
+    result = made(name)
     whole = figures(printed(result, 400))
     assert sum(whole.values()) > 30
     known = {*whole, *short_figures(result)}
@@ -65,28 +72,28 @@ def test_no_figure_is_cut(name: str) -> None:
         assert sum(shown.values()) > 10
 
 
-def test_a_difference_is_a_table_of_14_lines_on_80_columns() -> None:
-    lines = printed(OUTLINED["difference"](), 80).splitlines()
+def test_a_difference_is_a_table_of_14_lines_on_80_columns(made: Callable[[str], Any]) -> None:
+    lines = printed(made("difference"), 80).splitlines()
     assert len(lines) == 14
     assert lines[4].split() == ["category", "base", "new", "difference", "95", "%", "interval", "verdict"]
     assert max(map(len, lines)) <= 80
 
 
-def test_a_capture_with_a_space_in_its_name_can_be_pasted() -> None:
-    of_a_call = replace(OUTLINED["compiled"](), capture="my traces/one")
+def test_a_capture_with_a_space_in_its_name_can_be_pasted(made: Callable[[str], Any]) -> None:
+    of_a_call = replace(made("compiled"), capture="my traces/one")
     of_a_run = replace(load_directory(REFERENCE / "run", CLASSIFIER), capture="my traces/one")
     for result in (of_a_call, of_a_run):
         assert printed(result, 80).splitlines()[-1] == "try: overhead-lens advise 'my traces/one'"
 
 
-def test_a_compiled_budget_has_at_most_50_lines_on_80_columns() -> None:
-    lines = printed(OUTLINED["compiled"](), 80).splitlines()
+def test_a_compiled_budget_has_at_most_50_lines_on_80_columns(made: Callable[[str], Any]) -> None:
+    lines = printed(made("compiled"), 80).splitlines()
     assert len(lines) == 49
     assert lines[-1] == f"try: overhead-lens advise {REFERENCE / 'compiled'}"
     assert max(map(len, lines[:-2])) <= 80
 
 
-def test_columns_give_way_before_rows_are_stacked() -> None:
-    lines = printed(OUTLINED["difference"](), 40).splitlines()
+def test_columns_give_way_before_rows_are_stacked(made: Callable[[str], Any]) -> None:
+    lines = printed(made("difference"), 40).splitlines()
     assert "category    difference  verdict" in lines
     assert "python       +10.04 µs  slower" in lines

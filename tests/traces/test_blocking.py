@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drawn.timelines import MAIN, analyzer_of, call, drawn, host, kernel, timed
@@ -50,6 +50,7 @@ def test_other_calls_are_launches(called: str, copied: str) -> None:
     assert budget(*entries) == {"launch": 10 + 2}
 
 
+@settings(max_examples=50)
 @given(launches=st.lists(st.integers(1, 30), min_size=1, max_size=6), copies=st.lists(st.integers(1, 90), max_size=4))
 def test_what_it_waits_is_what_it_takes_longer_than_the_median_launch(launches: list[int], copies: list[int]) -> None:
     entries, now = [drawn("[)", "aten::add")], 1

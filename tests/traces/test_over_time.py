@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.traces import over_time as over
@@ -72,6 +72,7 @@ def closes(analysis: TraceAnalysis) -> None:
     assert not sums
 
 
+@settings(max_examples=50)
 @given(host=st.lists(HOST, max_size=15), device=st.lists(DEVICE, max_size=15), buckets=st.integers(1, 50))
 def test_buckets_sum_to_the_budget(host: list, device: list, buckets: int) -> None:
     entries = [timed(start, dur, *name, thread=thread) for start, dur, name, thread in host]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.taxonomy.torch_names import PROFILER_PAUSE
@@ -75,6 +75,7 @@ def test_its_thread_is_that_of_what_it_interrupts(thread: tuple[int, int]) -> No
     assert by_thread[str(thread[0]), str(thread[1])]["dispatcher"] == 10 - 4
 
 
+@settings(max_examples=50)
 @given(data=st.data())
 def test_every_pause_that_an_operator_holds_counts_there(data: st.DataObject) -> None:
     draw = data.draw(st.randoms(use_true_random=False))

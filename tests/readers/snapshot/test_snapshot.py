@@ -134,7 +134,7 @@ def test_a_snapshot_that_is_cut_off_is_refused_wherever_it_is_cut(tmp_path: Path
             read_recording(path)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tail=st.binary(max_size=60))
 def test_any_opcodes_are_read_or_refused(tmp_path: Path, tail: bytes) -> None:
     path = tmp_path / "any.pickle"
@@ -157,7 +157,7 @@ ACTIONS = st.sampled_from(
 DRAWN = st.lists(st.tuples(ACTIONS, st.integers(0, 3), st.integers(0, 2**40), st.integers(1, 9)), max_size=12)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=DRAWN, beside=PLAIN, protocol=st.integers(3, 5), held=st.integers(0, 2**40))
 def test_plain_data_beside_the_events_changes_nothing(
     tmp_path: Path, events: list[tuple[Any, ...]], beside: Any, protocol: int, held: int

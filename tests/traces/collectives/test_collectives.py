@@ -20,7 +20,7 @@ from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed, trace_of
 
 
 def of(*entries: dict, **metadata: Any) -> tuple[Collective, ...]:
-    return analyzer_of(timed(0, 1000, "all of it", "user_annotation"), *entries, **metadata).analysis().collectives
+    return analyzer_of(timed(0, 1000, "all of it", "user_annotation"), *entries, **metadata).collectives
 
 
 def told(one: Collective) -> tuple[Any, ...]:

@@ -26,8 +26,9 @@ MIB = 1 << 20
 
 def of(*entries: dict) -> DeviceMemory:
     """The memory of the one device of a drawn trace."""
-    (found,) = analyzer_of(timed(0, 1000, "all of it", "user_annotation"), *entries).analysis().memory
-    return found
+    analyzer = analyzer_of(timed(0, 1000, "all of it", "user_annotation"), *entries)
+    (life,) = analyzer.memory
+    return life.analysis(analyzer.step_windows)
 
 
 def kinds(found: DeviceMemory) -> dict[str, int]:
@@ -170,7 +171,8 @@ def test_live_bytes_are_never_negative_and_everything_closes(events: list[tuple[
     entries = [memory(time, size, address, total) for time, size, address, total in events]
     steps = [timed(at, 9, f"ProfilerStep#{number}", "user_annotation") for number, at in enumerate(sorted(starts))]
     analyzer = analyzer_of(timed(0, 50, "aten::mm"), *steps, *entries)
-    (life,), (found,) = analyzer.memory, analyzer.analysis().memory
+    (life,) = analyzer.memory
+    found = life.analysis(analyzer.step_windows)
     live, blocks = life.live.live_bytes, life.live.blocks
     assert live.min() >= 0
     assert found.peak_bytes == live.max() == max(found.over_time.live_bytes)
