@@ -18,7 +18,6 @@ from tests.drawn.jobs import Joined, rank_entries
 from tests.drawn.timelines import call, drawn, kernel
 from tests.drawn.trace_text import document, written
 from tests.export.trace_processor import Program
-from tests.public_traces import public_traces
 
 
 def entries(extra: int = 0, name: str = "aten::mm", kernel_name: str = "gemm") -> list[dict]:
@@ -341,17 +340,6 @@ def test_analyze_imports_no_torch(tmp_path: Path) -> None:
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "pandas" in imported
     assert {"torch", "numba", "duckdb", "distributed"} & imported == set()
-
-
-@pytest.mark.parametrize("path", public_traces())
-def test_public_traces(path: Path, tmp_path: Path) -> None:
-    (trace,) = analyzed(path, cwd=tmp_path)["traces"]
-    for budget in (trace["host"], *(each["host"] for each in trace["threads"])):
-        assert sum(each["ns"] for each in budget) == (trace["window"]["wall_ns"] if budget else 0)
-    for device in trace["device"]:
-        assert sum(device["idle_blame"].values()) == device["idle_ns"] == device["span_ns"] - device["busy_ns"]
-    for step in trace["steps"]:
-        assert sum(each["ns"] for each in step["host"]) == (step["wall_ns"] if step["host"] else 0)
 
 
 def test_the_critical_path_is_there_where_it_is_asked_for(tmp_path: Path) -> None:

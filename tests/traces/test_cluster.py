@@ -17,19 +17,21 @@ from overhead_lens.traces.job.ranks import compare_ranks
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from tests.drawn.jobs import Joined, rank_entries
 from tests.drawn.timelines import call, drawn, kernel, timed
-from tests.drawn.trace_text import document, written
+from tests.drawn.trace_text import document, pretty, written
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+dask = pytest.importorskip("dask")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def traces(folder: Path, count: int) -> list[Path]:
     """Traces that differ, one of them cut off, one no trace, one missing."""
+    views = [pretty(timed(10 * at, 5, "aten::view")) for at in range(2_000)]
     paths = []
     for number in range(count):
         entries = [
-            drawn("[------)", "aten::mm"), call("   [)", 1), kernel("     [--)", 1), *(timed(10 * at, 5 + number, "aten::view") for at in range(2_000)),
+            drawn("[------)", "aten::mm"), call("   [)", 1), kernel("     [--)", 1), *(view.replace("0.005", f"0.0{5 + number:02}") for view in views),
         ]  # fmt: skip
         text = document(entries, distributedInfo={"rank": number, "world_size": count})
         paths.append(written(folder, text[: len(text) // 2] if number == 1 else text, f"{number}.json"))
@@ -38,9 +40,13 @@ def traces(folder: Path, count: int) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60
-    ) as local:
+    # Workers are forked from a process that has imported Dask and pandas.
+    with (
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60
+        ) as local,
+    ):
         yield local
 
 

@@ -11,7 +11,6 @@ from overhead_lens.traces import over_time as over
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.over_time import binned
 from tests.drawn.timelines import AUTOGRAD, MAIN, analyzer_of, timed
-from tests.public_traces import public_trace
 
 PIECES = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 30), st.integers(0, 2)), max_size=20)
 
@@ -92,12 +91,3 @@ def test_an_operator_dispatches_first() -> None:
         "dispatcher": (10, 10, 10, 10, 10, 10, 10, 10, 0, 0, 0),
         "kernel": (0, 0, 0, 0, 0, 0, 0, 0, 10, 10, 10),
     }
-
-
-@pytest.mark.parametrize("name", ["tl_h100_owlv2_mem_stack", "hta_sampled_rank0", "local_cpu_eager_stack_10mb"])
-def test_buckets_of_public_traces_sum_to_their_budgets(name: str) -> None:
-    from overhead_lens.readers.kineto.read import read_trace
-    from overhead_lens.traces.analyzer import analyze_trace
-    from tests.drawn.timelines import CLASSIFIER
-
-    closes(analyze_trace(read_trace(public_trace(name)), CLASSIFIER))

@@ -204,7 +204,8 @@ def test_pairs_that_fit_need_no_repair() -> None:
 def test_public_traces_peak_where_their_totals_do(name: str, device: int) -> None:
     trace = read_trace(public_trace(name))
     mine: Any = trace.memory[trace.memory["device_type"] == device]
-    found = Analyzer(trace, default_classifier()).analysis().memory[0]
+    analyzer = Analyzer(trace, default_classifier())
+    found = analyzer.memory[0].analysis(analyzer.step_windows)
     assert found.peak_bytes == mine["allocated_bytes"].max()
     assert found.reserved_peak_bytes == mine["reserved_bytes"].max()
     assert dict(found.repairs) == {}
