@@ -21,22 +21,22 @@ their time shows the speed of the machine and the cost of recording an event (do
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import Frame, HostCategory, parts_of
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
-from overhead_lens.traces.intervals import NOTHING, Piece, Union, cut, distinct_values, merged
+from overhead_lens.traces.intervals import NOTHING, Piece, Union, cut, distinct_values
 from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window, bounds_of
 
@@ -176,37 +176,44 @@ def thread_pieces(
     waits_from_ns = waits_from_ns[timeline.events]
     waits = waits_from_ns < host.start_ns[timeline.events] + host.dur_ns[timeline.events]
     # Cut at the ends of passes and where a copy begins to wait, so that every piece has one kind.
-    starts = segments.start_ns
-    end_ns = int(starts[-1] + segments.dur_ns[-1]) if len(starts) else 0
+    end_ns = int(segments.start_ns[-1] + segments.dur_ns[-1]) if len(segments.start_ns) else 0
     edges = distinct_values(np.concatenate((passes.start_ns, passes.end_ns, waits_from_ns[waits])))
-    if len(edges) and len(starts):
-        starts = merged(starts, edges[(edges > starts[0]) & (edges < end_ns)])
-    segment = np.searchsorted(segments.start_ns, starts, "right") - 1
+    starts, segment = _cut_at(segments.start_ns, edges[edges < end_ns])
     owner = segments.owner[segment]
-    in_pass = passes.holds(starts)
-    gap = _gap_kinds(timeline, starts, in_pass, is_busiest=is_busiest)
-    soft = ~_works(timeline)[segment]
-    attribution, name = gap + len(host.attributions), gap + len(host.names)
-    # An annotation around the call of a backward pass waits for the pass on another thread.
-    owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
-    attribution[owned] = timeline.attribution[owner[owned]]
-    name[owned] = host.name[timeline.events[owner[owned]]]
+    in_pass = passes.covered(starts)
+    if is_busiest:
+        # An annotation around the call of a backward pass waits for the pass on another thread.
+        owner[in_pass & ~_works(timeline)[segment]] = -1
+    free = np.flatnonzero(owner < 0)
+    gap = _gap_kinds(timeline, starts[free], in_pass[free], is_busiest=is_busiest)
+    attribution, name = taken(timeline.attribution, owner), taken(host.name[timeline.events], owner)
+    attribution[free], name[free] = gap + len(host.attributions), gap + len(host.names)
+    is_idle = np.zeros(len(starts), dtype=bool)
+    is_idle[free] = _HAS_NO_WORK[gap]
     attributions = [*host.attributions, *(attribution for attribution, _ in _GAPS), _DEVICE]
-    waiting = owned.copy()
-    waiting[owned] = waits[owner[owned]] & (starts[owned] >= waits_from_ns[owner[owned]])
-    attribution[waiting] = len(attributions) - 1
+    if waits.any():
+        held = np.flatnonzero(np.append(waits, False)[owner])
+        attribution[held[starts[held] >= waits_from_ns[owner[held]]]] = len(attributions) - 1
     return ThreadPieces(
         timeline,
         starts,
         np.diff(np.append(starts, end_ns)),
-        np.where(owned, owner, -1),
+        owner,
         attribution,
         name,
-        ~owned & _HAS_NO_WORK[gap],
+        is_idle,
         attributions,
         [*host.names, *(name for _, name in _GAPS)],
         floor,
     )
+
+
+def _cut_at(start_ns: Ints, edges: Ints) -> tuple[Ints, Ints]:
+    """Consecutive pieces cut at edges, of which those before the first piece do not count: starts, and the piece of each."""
+    at = np.searchsorted(start_ns, edges, "left")
+    cuts = np.flatnonzero((at > 0) & (np.append(start_ns, -1)[at] != edges))
+    piece = np.cumsum(np.insert(np.ones(len(start_ns), dtype=np.int64), at[cuts], 0)) - 1
+    return np.insert(start_ns, at[cuts], edges[cuts]), piece
 
 
 def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_busiest: bool) -> Ints:
@@ -244,13 +251,14 @@ def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[
     number = np.array([attributions.index(each) for each in pieces.attributions])
     dispatch, kernel = (attributions.index(each) for each in (_DISPATCH, _KERNEL))
     moved = _kernel_estimate(pieces, parts)
-    columns = (
-        (parts.interval, moved.window, moved.window),
-        (number[pieces.attribution[parts.piece]], np.full_like(moved.name, dispatch), np.full_like(moved.name, kernel)),
-        (pieces.name[parts.piece], moved.name, moved.name),
-    )
     counts = (len(windows), len(attributions), len(pieces.names))
-    codes, keys = pd.factorize(np.ravel_multi_index(tuple(map(np.concatenate, columns)), counts))
+    key = np.ravel_multi_index((number[pieces.attribution], pieces.name), counts[1:])[parts.piece]
+    key += parts.interval * (counts[1] * counts[2])
+    moved_keys = (
+        np.ravel_multi_index((moved.window, np.full_like(moved.name, each), moved.name), counts)
+        for each in (dispatch, kernel)
+    )
+    codes, keys = pd.factorize(np.concatenate((key, *moved_keys)))
     sums_ns = sum_by(codes, np.concatenate((parts.dur_ns, -moved.ns, moved.ns)), len(keys))
     spent: list[_Spent] = [[] for _ in windows]
     combinations = (each.tolist() for each in (*np.unravel_index(keys, counts), sums_ns))
@@ -297,12 +305,13 @@ def _categories(
     attributions: Sequence[Attribution], spent: _Spent, wall_ns: int, less_ns: int, more_ns: int
 ) -> tuple[HostCategory, ...]:
     """Every category of one window; up to ``less_ns`` of the kernel may be dispatch, up to ``more_ns`` of dispatch kernel."""
-    own: dict[str, Counter[int]] = {category: Counter() for category in HOST_CATEGORIES}
-    frames: dict[str, Counter[str]] = {category: Counter() for category in HOST_CATEGORIES}
+    own: dict[str, dict[int, int]] = {category: {} for category in HOST_CATEGORIES}
+    frames: dict[str, dict[str, int]] = {category: {} for category in HOST_CATEGORIES}
     for attribution, name, ns in spent:
         category = attributions[attribution].category
-        own[category][attribution] += ns
-        frames[category][name] += ns
+        mine, named = own[category], frames[category]
+        mine[attribution] = mine.get(attribution, 0) + ns
+        named[name] = named.get(name, 0) + ns
     errors_ns = {_KERNEL.category: (less_ns, more_ns), _DISPATCH.category: (more_ns, less_ns)}
     return tuple(
         _category(
@@ -322,7 +331,7 @@ def _category(
     if not own and not any(errors_ns):
         return _EMPTY[category]
     ns = sum(own.values())
-    top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
+    top = sorted(sorted(frames.items()), key=itemgetter(1), reverse=True)[:_MOST_FRAMES]
     return HostCategory(
         category,
         ns,

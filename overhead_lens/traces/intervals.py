@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,11 +42,19 @@ class Union:
         """Whether each time lies in the union, ends excluded."""
         return np.searchsorted(self.start_ns, at_ns, "right") > np.searchsorted(self.end_ns, at_ns, "right")
 
+    def covered(self, at_ns: Ints) -> Bools:
+        """The same of times in order; quick if there are many times and few intervals."""
+        inside = np.zeros(len(at_ns), dtype=bool)
+        edges = (np.searchsorted(at_ns, each, "left").tolist() for each in (self.start_ns, self.end_ns))
+        for first, past in zip(*edges, strict=True):
+            inside[first:past] = True
+        return inside
+
     def meets(self, other: Union) -> bool:
         """Whether some time lies in both; quick if one has few intervals."""
-        few, many = sorted((self, other), key=lambda each: len(each.start_ns))
-        begun = np.searchsorted(many.start_ns, few.end_ns, "left")
-        over = np.searchsorted(many.end_ns, few.start_ns, "right")
+        few, many = (self, other) if len(self.start_ns) < len(other.start_ns) else (other, self)
+        begun = many.start_ns.searchsorted(few.end_ns, "left")
+        over = many.end_ns.searchsorted(few.start_ns, "right")
         return bool((begun > over).any())
 
     def before(self, at_ns: Ints) -> Ints:
@@ -115,21 +123,29 @@ def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) 
     first = np.searchsorted(piece_end_ns, start_ns, "right")
     last = np.searchsorted(piece_start_ns, end_ns, "left")
     counts = np.where(end_ns > start_ns, np.maximum(last - first, 0), 0)
-    interval = np.repeat(np.arange(len(start_ns)), counts)
-    offset = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
-    piece = first[interval] + offset
-    starts = np.maximum(start_ns[interval], piece_start_ns[piece])
-    return Piece(interval, piece, starts, np.minimum(end_ns[interval], piece_end_ns[piece]) - starts)
+    has = np.flatnonzero(counts)
+    past = np.cumsum(counts[has])
+    begin = past - counts[has]
+    piece = np.repeat(first[has] - begin, counts[has])
+    piece += np.arange(len(piece))
+    # Only the first and the last piece of an interval can reach beyond it.
+    starts, ends = piece_start_ns[piece], piece_end_ns[piece]
+    starts[begin] = np.maximum(starts[begin], start_ns[has])
+    ends[past - 1] = np.minimum(ends[past - 1], end_ns[has])
+    ends -= starts
+    return Piece(np.repeat(has, counts[has]), piece, starts, ends)
 
 
 def both(one: Union, other: Union) -> Union:
-    """The intersection of two unions."""
-    return _combined(one, other, lambda first, second: first & second)
+    """The intersection of two unions of intervals that last."""
+    parts = cut(one.start_ns, one.end_ns, other.start_ns, other.end_ns)
+    return Union(parts.start_ns, parts.start_ns + parts.dur_ns, parts.interval)
 
 
 def without(one: Union, other: Union) -> Union:
     """The part of ``one`` outside ``other``."""
-    return _combined(one, other, lambda first, second: first & ~second)
+    begin, end = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    return both(one, Union(np.append(begin, other.end_ns), np.append(other.start_ns, end), NOTHING.first))
 
 
 def joined(unions: Sequence[Union]) -> Union:
@@ -137,10 +153,3 @@ def joined(unions: Sequence[Union]) -> Union:
     starts = np.concatenate([each.start_ns for each in unions]) if unions else NOTHING.start_ns
     ends = np.concatenate([each.end_ns for each in unions]) if unions else NOTHING.end_ns
     return union(starts, ends - starts)
-
-
-def _combined(one: Union, other: Union, kept: Callable[[Bools, Bools], Bools]) -> Union:
-    edges = merged(merged(one.start_ns, one.end_ns), merged(other.start_ns, other.end_ns))
-    inside = (one.holds(edges), other.holds(edges))
-    chosen = np.flatnonzero(kept(*inside)[:-1])
-    return union(edges[chosen], edges[chosen + 1] - edges[chosen])

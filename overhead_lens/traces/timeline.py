@@ -167,6 +167,8 @@ class Nesting:
 
 def nearest(parent: Ints, marked: Bools, *, outermost: bool = False) -> Ints:
     """Per event the innermost marked event at or around it, or the outermost: int64, shape ``(n,)``, -1 for none."""
+    if not marked.any():
+        return np.full(len(parent), -1, dtype=np.int64)
     own = np.arange(len(parent))
     inner = ends_of(np.where(marked, own, parent))
     if not outermost:

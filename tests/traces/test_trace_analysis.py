@@ -17,7 +17,7 @@ from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
-from overhead_lens.traces.intervals import both, cut, merged, union
+from overhead_lens.traces.intervals import both, cut, merged, union, without
 from overhead_lens.traces.launches import launching_operators
 from overhead_lens.traces.model import TraceAnalysis
 from tests.documents import validated
@@ -628,9 +628,15 @@ def test_union(spans: list[tuple[int, int]]) -> None:
 
 
 @given(pair=st.tuples(*[st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), max_size=4)] * 2))
-def test_unions_meet_where_they_share_time(pair: tuple[list[tuple[int, int]], ...]) -> None:
+def test_what_unions_share_and_what_one_has_alone(pair: tuple[list[tuple[int, int]], ...]) -> None:
     one, other = (union(*np.array(spans, dtype=np.int64).reshape(-1, 2).T) for spans in pair)
-    assert one.meets(other) == other.meets(one) == (both(one, other).total_ns > 0)
+    mine, theirs = ({at for start, dur in spans for at in range(start, start + dur)} for spans in pair)
+    for found, expected in ((both(one, other), mine & theirs), (without(one, other), mine - theirs)):
+        made = union(*np.array([(at, 1) for at in sorted(expected)], dtype=np.int64).reshape(-1, 2).T)
+        assert (found.start_ns.tolist(), found.end_ns.tolist()) == (made.start_ns.tolist(), made.end_ns.tolist())
+    assert one.meets(other) == other.meets(one) == bool(mine & theirs)
+    times = np.arange(-1, 18)
+    assert one.covered(times).tolist() == one.holds(times).tolist() == [at in mine for at in times.tolist()]
 
 
 @given(

@@ -224,7 +224,7 @@ def evidence(
     names: Sequence[str], codes: Ints, ns: Ints, place: Callable[[int], tuple[str, str]]
 ) -> tuple[Evidence, ...]:
     """Count and time of each name, the most time first; ``place`` locates the longest."""
-    used, number = np.unique(codes, return_inverse=True)
+    number, used = distinct(codes)
     sums = sum_by(number, ns, len(used))
     counts = np.bincount(number, minlength=len(used))
     ranked = np.lexsort((used, -sums))[:MOST_EVIDENCE]
@@ -235,6 +235,10 @@ def evidence(
 
 
 def _last_of_each(number: Ints, ns: Ints) -> Ints:
-    """Position of the largest value of each number; every number up to the largest occurs."""
-    order = np.lexsort((ns, number))
-    return order[np.append(number[order][1:] != number[order][:-1], True)] if len(order) else order
+    """Position of the largest value of each number, of equal ones the last; every number up to the largest occurs."""
+    count = int(number.max(initial=-1)) + 1
+    largest, last = np.full(count, np.iinfo(np.int64).min), np.empty(count, dtype=np.int64)
+    np.maximum.at(largest, number, ns)
+    at = np.flatnonzero(ns == largest[number])
+    last[number[at]] = at
+    return last
