@@ -169,12 +169,13 @@ class Analyzer:
         start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
         device_starts = start_ns[self.linked.rows]
         device_ends = device_starts + dur_ns[self.linked.rows]
-        starts = np.concatenate((self.host.start_ns, device_starts))
-        ends = np.concatenate((self.host.start_ns + self.host.dur_ns, device_ends))
-        if not len(starts):
+        if not len(self.host.rows) + len(device_starts):
             times_ns = self.trace.memory["start_ns"].to_numpy()
             return Window(0, 0 if self.trace.stacks is None else int(times_ns.max(initial=0)))
-        return Window(int(starts.min()), int(ends.max() - starts.min()))
+        most = np.iinfo(np.int64).max
+        first_ns = min(int(starts.min(initial=most)) for starts in (self.host.start_ns, device_starts))
+        ends = (self.host.start_ns + self.host.dur_ns, device_ends)
+        return Window(first_ns, max(int(each.max(initial=-most)) for each in ends) - first_ns)
 
     @cached_property
     def threads(self) -> dict[tuple[str, str], ThreadPieces]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from overhead_lens.traces.memory.blocks import Live, live_memory
 from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
 from overhead_lens.traces.timeline import sum_by
-from overhead_lens.traces.window import Window
+from overhead_lens.traces.window import Window, bounds_of
 
 DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuse1"}
 """c10's ``DeviceType`` (c10/core/DeviceType.h)."""
@@ -30,6 +30,8 @@ ALLOCATION_COLUMNS: Columns = {
 }  # fmt: skip
 
 Steps = Sequence[tuple[int, Window]]
+_Begun = tuple[Ints, int, int]
+"""Blocks that were allocated in a window, the first of its events, and the first behind it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class DeviceLife:
         held = self._holders(at_peak & blocks.recorded)
         recorded_bytes = sum(holder.bytes for holder in held)
         peak_bytes = int(live.live_bytes[peak + 1])
-        churn = self._within(steps)
+        begun = list(self._begun([window for _, window in steps]))
+        churn = self._within(begun)
         churned = self._holders(churn, by_class=True)
         return DeviceMemory(
             device=self.name,
@@ -75,8 +78,8 @@ class DeviceLife:
             churn=churned[:_MOST_HOLDERS],
             churn_bytes=sum(holder.bytes for holder in churned),
             churn_blocks=int(churn.sum()),
-            kept=self._holders(self._kept(steps), by_class=True)[:_MOST_HOLDERS],
-            steps=tuple(self._step(number, window) for number, window in steps),
+            kept=self._holders(self._kept(begun), by_class=True)[:_MOST_HOLDERS],
+            steps=tuple(self._step(number, each) for (number, _), each in zip(steps, begun, strict=True)),
             over_time=series(live),
             repairs=live.repairs,
         )
@@ -161,41 +164,35 @@ class DeviceLife:
         kinds["unknown"] += peak_bytes - sum(kinds.values())
         return kinds
 
-    @cached_property
-    def _by_start(self) -> tuple[Ints, Ints]:
-        """The blocks in order of their allocation, and its event."""
+    def _begun(self, windows: Sequence[Window]) -> Iterator[_Begun]:
+        """The blocks that were allocated in each window, the first of its events, and the first behind it."""
         order = np.argsort(self.live.blocks.first, kind="stable")
-        return order, self.live.blocks.first[order]
+        events = np.searchsorted(self.live.start_ns, np.stack(bounds_of(windows)), "left")
+        edges = np.searchsorted(self.live.blocks.first[order], events, "left")
+        for first, last, begin, end in zip(*events.tolist(), *edges.tolist(), strict=True):
+            yield order[begin:end], first, last
 
-    def _begun(self, window: Window) -> tuple[Ints, int, int]:
-        """The blocks that were allocated in a window, the first of its events, and the first behind it."""
-        first, last = np.searchsorted(self.live.start_ns, window.bounds, "left").tolist()
-        order, starts = self._by_start
-        return order[slice(*np.searchsorted(starts, (first, last), "left"))], first, last
-
-    def _within(self, steps: Steps) -> Bools:
+    def _within(self, steps: Sequence[_Begun]) -> Bools:
         """Which blocks live in one step only; without steps, in the recording only."""
         blocks = self.live.blocks
         if not steps:
             return blocks.recorded & (blocks.last < len(self.live.rows))
         inside = np.zeros(len(blocks.first), dtype=bool)
-        for _, window in steps:
-            begun, _, last = self._begun(window)
+        for begun, _, last in steps:
             inside[begun[blocks.last[begun] < last]] = True
         return inside
 
-    def _kept(self, steps: Steps) -> Bools:
+    def _kept(self, steps: Sequence[_Begun]) -> Bools:
         """Which blocks were allocated in a step, but the first and the last, and never released."""
         blocks = self.live.blocks
         kept = np.zeros(len(blocks.first), dtype=bool)
-        for _, window in steps[1:-1]:
-            begun, _, _ = self._begun(window)
+        for begun, _, _ in steps[1:-1]:
             kept[begun[blocks.last[begun] == len(self.live.rows)]] = True
         return kept
 
-    def _step(self, number: int, window: Window) -> MemoryStep:
+    def _step(self, number: int, step: _Begun) -> MemoryStep:
         live, blocks = self.live, self.live.blocks
-        begun, first, last = self._begun(window)
+        begun, first, last = step
         size, ends = blocks.bytes[begun], blocks.last[begun]
         churn = ends < last
         return MemoryStep(

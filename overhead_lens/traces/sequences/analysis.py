@@ -90,7 +90,9 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
     name = events["name"].cat
     codes = name.codes.to_numpy()[linked.rows].astype(np.int64)
     starts, durations = start_ns[linked.rows], dur_ns[linked.rows]
-    order = np.lexsort((_by_text(codes, list(name.categories)), durations, starts, stream, device))
+    order = ordered(starts, durations, _by_text(codes, list(name.categories)))
+    for key in (stream, device):
+        order = order[np.argsort(key[order], kind="stable")]
     launch, starts = linked.launch[order], starts[order]
     ends = starts + durations[order]
     lane, first = _lanes(device[order], stream[order])

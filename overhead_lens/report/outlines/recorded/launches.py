@@ -30,16 +30,16 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
     )
     columns = [names("device"), *numbers("step", "kernels"), *numbers("without a call", "launches", gives_way=2)]
     columns += [*numbers("of graphs", gives_way=3), *numbers("TKLQT"), *numbers("floor", "queued", "else", gives_way=1)]
-    rows = [
-        _row(device.device, name, figures)
+    told = [
+        (device.device, name, figures)
         for device in devices
         for name, figures in (("all", device.whole), *((str(step.step), step.figures) for step in device.steps))
     ]
     yield folded(
         "Launches: latencies and steps",
         _latencies(budgets),
-        Notes([_EXPLAINED, *left_out(len(rows) - _MOST_ROWS, "rows")] if rows else []),
-        Table([*columns, names("bound by")], rows[:_MOST_ROWS]),
+        Notes([_EXPLAINED, *left_out(len(told) - _MOST_ROWS, "rows")] if told else []),
+        Table([*columns, names("bound by")], [_row(*each) for each in told[:_MOST_ROWS]]),
     )
 
 
