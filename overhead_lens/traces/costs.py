@@ -57,7 +57,7 @@ def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
     name = events["name"].cat
     codes, dur_ns = name.codes.to_numpy()[rows].astype(np.int64), events["dur_ns"].to_numpy()[rows]
     kinds = np.zeros(len(name.categories), dtype=np.int64)
-    kinds[codes[::-1]] = device_kinds(events)[rows[::-1]]
+    kinds[codes[::-1]] = device_kinds(events, rows[::-1])
     named = [KINDS[kind] for kind in kinds.tolist()]
     return _costs(codes, dur_ns, dur_ns, list(name.categories), named, np.zeros_like(dur_ns))
 

@@ -24,10 +24,10 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
-from overhead_lens.traces.columns import where
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
-from overhead_lens.traces.intervals import cut, distinct_values, groups, union
+from overhead_lens.traces.intervals import cut, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics
 from overhead_lens.traces.timeline import sum_by
 
@@ -96,7 +96,7 @@ class DeviceTimeline:
         self._reached_ns = np.maximum.accumulate(self.start_ns + self._dur_ns)
         self.busy = union(self.start_ns, self._dur_ns)
         self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
-        self.kind = device_kinds(events)[self._rows]
+        self.kind = device_kinds(events, self._rows)
         self.by_kind = [
             union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))
         ]
@@ -205,14 +205,15 @@ class DeviceTimeline:
         return np.where(launch >= 0, position[number], 0)
 
 
-def device_kinds(events: pd.DataFrame) -> Ints:
-    """Number in ``KINDS`` per row of the event frame, by name and category; meaningless for host events."""
-    name = events["name"].cat
-    kinds = np.full(max(1, len(name.categories)), COMPUTE)
-    used = distinct_values(name.codes.to_numpy()[events["device"].to_numpy() >= 0])
-    kinds[used] = [_kind_by_name(name.categories[code]) for code in used]
-    kind = kinds[name.codes.to_numpy()]
-    return np.where(where(events["cat"], COPY_CATEGORIES.__contains__), COPY, kind)
+def device_kinds(events: pd.DataFrame, rows: Ints) -> Ints:
+    """Number in ``KINDS`` of device events, given by their rows in the event frame, by name and category."""
+    name, cat = events["name"].cat, events["cat"].cat
+    codes = name.codes.to_numpy()[rows]
+    used = np.flatnonzero(np.bincount(codes))
+    kinds = np.full(len(name.categories), COMPUTE)
+    kinds[used] = [_kind_by_name(name.categories[code]) for code in used.tolist()]
+    is_copy = passing(cat.categories, COPY_CATEGORIES.__contains__)[cat.codes.to_numpy()[rows]]
+    return np.where(is_copy, COPY, kinds[codes])
 
 
 def _kind_by_name(name: str) -> int:

@@ -56,8 +56,9 @@ class Segments:
 def sum_by(group: Ints, values: Ints, group_count: int) -> Ints:
     """Exact sums of int64 ``values`` per group number, shape ``(group_count,)``."""
     # bincount adds float64, which holds integers below 2**53.
-    if np.abs(values).sum(dtype=np.float64) < _EXACT:
-        return np.bincount(group, weights=values, minlength=group_count).astype(np.int64)
+    weights = values.astype(np.float64)
+    if np.abs(weights).sum() < _EXACT:
+        return np.bincount(group, weights=weights, minlength=group_count).astype(np.int64)
     # In halves: exact for 134 million low halves, and for the high halves of all realistic durations.
     high, low = values >> 26, values & ((1 << 26) - 1)
     sums = [np.bincount(group, weights=half, minlength=group_count).astype(np.int64) for half in (high, low)]

@@ -70,7 +70,7 @@ def collective_rows(events: pd.DataFrame, linked: Linked) -> Ints:
 
 
 def _chosen(events: pd.DataFrame, linked: Linked) -> Ints:
-    chosen = np.flatnonzero(device_kinds(events)[linked.rows] == COMMUNICATION)
+    chosen = np.flatnonzero(device_kinds(events, linked.rows) == COMMUNICATION)
     return chosen[np.argsort(events["start_ns"].to_numpy()[linked.rows[chosen]], kind="stable")]
 
 

@@ -38,7 +38,7 @@ class DeviceWork:
         self.device = events["device"].to_numpy()[rows]
         self.start_ns = events["start_ns"].to_numpy()[rows]
         self.dur_ns = events["dur_ns"].to_numpy()[rows]
-        self.is_copy: Bools = device_kinds(events)[rows] == COPY
+        self.is_copy: Bools = device_kinds(events, rows) == COPY
         self._told = trace.work
         self._at = first_places(trace.work["row"].to_numpy(), rows)
 

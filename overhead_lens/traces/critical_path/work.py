@@ -82,7 +82,7 @@ def device_work(events: pd.DataFrame, linked: Linked) -> PathWork:
         stream[order],
         group,
         code[order],
-        device_kinds(events)[rows[order]],
+        device_kinds(events, rows[order]),
         launch[order],
         linked.is_graph[order] & (launch[order] >= 0),
         called_ns,

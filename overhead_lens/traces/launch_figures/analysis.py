@@ -19,12 +19,12 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, TraceStep
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.device import COPY, DeviceTimeline, device_kinds
+from overhead_lens.traces.device import COPY, DeviceTimeline
 from overhead_lens.traces.host import ANNOTATIONS, OPERATORS
 from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, InputBatch, LaunchFigures, StepFigures
 
@@ -53,10 +53,9 @@ def launch_figures(
     """The figures of every device; ``budgets`` are those of ``devices`` over their spans."""
     if not devices:
         return ()
-    is_kernel = device_kinds(events) != COPY
     decoding = decode_windows(events)
     return tuple(
-        _DeviceKernels(events, device, is_kernel).figures(budget, at, steps, decoding)
+        _DeviceKernels(events, device).figures(budget, at, steps, decoding)
         for at, (device, budget) in enumerate(zip(devices, budgets, strict=True))
     )
 
@@ -75,9 +74,9 @@ def decode_windows(events: pd.DataFrame) -> tuple[Ints, Ints]:
 class _DeviceKernels:
     """Kernels of one device with sums over time."""
 
-    def __init__(self, events: pd.DataFrame, device: DeviceTimeline, is_kernel: Bools) -> None:
+    def __init__(self, events: pd.DataFrame, device: DeviceTimeline) -> None:
         start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-        kernels = np.flatnonzero(is_kernel[device.linked.rows])
+        kernels = np.flatnonzero(device.kind != COPY)
         rows, launch = device.linked.rows[kernels], device.linked.launch[kernels]
         known, is_graph = launch >= 0, device.linked.is_graph[kernels]
         called = np.where(known, start_ns[launch], start_ns[rows])
@@ -100,8 +99,9 @@ class _DeviceKernels:
         # In halves, because a sum of times may exceed int64.
         self._sums = np.zeros((2, len(columns), len(rows) + 1), dtype=np.int64)
         for at, column in enumerate(columns):
-            np.cumsum(column[order] >> _HALF, out=self._sums[0, at, 1:])
-            np.cumsum(column[order] & ((1 << _HALF) - 1), out=self._sums[1, at, 1:])
+            in_order = column[order]
+            np.cumsum(in_order >> _HALF, out=self._sums[0, at, 1:])
+            np.cumsum(in_order & ((1 << _HALF) - 1), out=self._sums[1, at, 1:])
         self._device = device
 
     def figures(

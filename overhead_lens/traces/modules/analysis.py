@@ -56,7 +56,7 @@ def module_budgets(
         own[:, column : column + _COUNT + 1] += _thread_sums(scopes, pieces, count)
     unlinked = linked.launch < 0
     dur_ns = events["dur_ns"].to_numpy()[linked.rows]
-    communicates = device_kinds(events)[linked.rows] == COMMUNICATION
+    communicates = device_kinds(events, linked.rows) == COMMUNICATION
     _add_device(own, scopes, host, linked.launch[~unlinked], dur_ns[~unlinked], communicates[~unlinked])
     total = own[:count].copy()
     for place in range(count - 1, -1, -1):
