@@ -320,10 +320,7 @@ def test_what_dies_while_it_is_timed_is_given_up_and_the_others_go_on(tmp_path: 
 
 
 @pytest.mark.parametrize("graph_breaks", [False, True])
-def test_a_call_whose_graph_breaks_shares_no_process(
-    graph_breaks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorded, "breakdown_of", lambda *_: CALL)
+def test_a_call_whose_graph_breaks_shares_no_process(graph_breaks: bool, tmp_path: Path) -> None:
     environment = msgspec.structs.replace(listed("threads"), variables={"OMP_NUM_THREADS": "1"})
     kernels = msgspec.structs.replace(listed("kernels"), shrinks=["wait"])
     outlasting = msgspec.structs.replace(listed("outlasting"), own_process=True)
@@ -331,7 +328,7 @@ def test_a_call_whose_graph_breaks_shares_no_process(
     worker = SimpleNamespace(ask=lambda _, name: Trial("not_applicable" if name == "other" else "measured", name))
     recording = recording_in(tmp_path)
     recording.catalog = recorded.Catalog(remedies, True, "", graph_breaks)
-    recording._choose(worker)  # type: ignore[arg-type]
+    recording._choose(worker, CALL)  # type: ignore[arg-type]
     assert recording.own == (["one", "threads", "outlasting"] if graph_breaks else ["threads", "outlasting"])
     assert recording.trials["kernels"].status == "not_applicable"
     assert recording._shared() == ([] if graph_breaks else ["one", "other"])
@@ -340,7 +337,6 @@ def test_a_call_whose_graph_breaks_shares_no_process(
 def test_what_dies_while_it_is_chosen_is_given_up_and_the_others_go_on_in_a_fresh_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded, "breakdown_of", lambda *_: CALL)
     names = ["one", "deadly", "other"]
     recording = recording_in(tmp_path)
     recording.catalog = recorded.Catalog(
@@ -362,7 +358,7 @@ def test_what_dies_while_it_is_chosen_is_given_up_and_the_others_go_on_in_a_fres
 
     monkeypatch.setattr(recorded._Recording, "_start", lambda _, name: start(name))
     monkeypatch.setattr(recorded._Recording, "_load", lambda *_: None)
-    recording._first_worker()
+    recording._first_worker(CALL)
     assert asked == [["one", "deadly", "ended"], ["other"]]
     assert (recording.own, recording.trials["deadly"]) == (["one", "other"], Trial("failed", "deadly died"))
 
