@@ -7,7 +7,6 @@ process that asked. The answer is its id.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib.util
 import json
@@ -26,7 +25,6 @@ _PACKAGE = Path(__file__).parents[2] / "overhead_lens"
 SERVE = _PACKAGE / "worker" / "serve.py"
 START = _PACKAGE / "program" / "start.py"
 LONGEST = 1 << 17
-COMPILER = "torch._inductor"
 
 
 def warmed_up(modules: list[str]) -> ModuleType:
@@ -40,22 +38,10 @@ def warmed_up(modules: list[str]) -> ModuleType:
     serve._import_package()
     for module in modules:
         importlib.import_module(module)
-    if COMPILER in modules:
-        ready_to_compile()
+    tempfile.tempdir = None  # each program has its own
     # Else the end of each program would look at all that was imported here, and copy it.
     gc.freeze()
     return serve
-
-
-def ready_to_compile() -> None:
-    """Import torch's compiler, and have Inductor try out, in processes of its own, what the processor can do.
-
-    Both take longer than most of what a short recording compiles.
-    """
-    with contextlib.suppress(Exception):  # as without a C++ compiler, which whoever compiles will say
-        importlib.import_module("torch._inductor.compile_fx")
-        importlib.import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
-    tempfile.tempdir = None
 
 
 def main(channel: socket.socket, modules: list[str]) -> None:

@@ -23,14 +23,14 @@ from typing import IO, Any
 from unittest import mock
 
 from overhead_lens.machine import process
-from tests.worker.forking import COMPILER, SERVE
+from tests.worker.forking import SERVE
 
 _FORKING = Path(__file__).with_name("forking.py")
 _SET_CHILD_SUBREAPER = 36
 
 # What any program with torch needs, what workers need also to compile, and the command line up to a report of a run.
 TORCH = ("overhead_lens.worker.operations",)
-WORKERS = (*TORCH, COMPILER)
+WORKERS = (*TORCH, "torch._inductor.compile_fx")
 COMMANDS = (
     *("overhead_lens.cli.run", "overhead_lens.studies.run.analysis", "overhead_lens.studies.run.record"),
     *("overhead_lens.report.forms", "overhead_lens.report.outlines.run", "overhead_lens.terminal.output"),
