@@ -34,7 +34,7 @@ def serve(requests, answers):
 requests, answers = queue.Queue(), queue.Queue()
 thread = threading.Thread(target=serve, args=(requests, answers), name="model")
 thread.start()
-count, end = 0, time.monotonic() + 6
+count, end = 0, time.monotonic() + 8
 while time.monotonic() < end:
     requests.put(torch.ones(256, 64))
     answers.get()
@@ -90,6 +90,7 @@ def test_a_training_program(tmp_path: Path) -> None:
     assert {phase["name"] for phase in found["phases"]} >= {"import", "warm_up", "steps", "other"}
 
 
+@pytest.mark.quiet
 def test_a_program_with_a_flaw_is_told_it(tmp_path: Path) -> None:
     (expected,) = (each for each in EXPECTED if each.name == "starved_loader --workers 1")
     found = measured(tmp_path, PROGRAMS / "starved_loader.py", *expected.arguments, "--steps", 2_000)
