@@ -9,17 +9,20 @@ from types import SimpleNamespace
 from typing import Any
 
 
-def enter(profile: Any) -> None:
-    """Enter a ``torch.profiler.profile``.
+@contextmanager
+def without_inductor() -> Iterator[None]:
+    """Where torch.profiler starts: Inductor is there only if something has imported it.
 
-    It asks whether torch has Inductor, which imports that: 800 modules, for 2 s. Where nothing has imported Inductor yet, the
-    profiler does here what it does in a torch without it.
+    The profiler asks whether torch has Inductor, which imports that: 800 modules, for 2 s.
     """
-    module: Any = sys.modules["torch.profiler.profiler"]
-    torch = module.torch
+    module: Any = sys.modules.get("torch.profiler.profiler")
+    torch = getattr(module, "torch", None)
+    if torch is None:  # a torch that keeps it elsewhere
+        yield
+        return
     module.torch = SimpleNamespace(**vars(torch))
     try:
-        profile.__enter__()
+        yield
     finally:
         module.torch = torch
 
@@ -28,7 +31,8 @@ def enter(profile: Any) -> None:
 def profiling(**options: Any) -> Iterator[Any]:
     """A ``torch.profiler.profile`` with these options, entered."""
     profile = sys.modules["torch"].profiler.profile(**options)
-    enter(profile)
+    with without_inductor():
+        profile.__enter__()
     try:
         yield profile
     finally:

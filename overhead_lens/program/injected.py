@@ -248,8 +248,11 @@ class _Recording:
 @contextlib.contextmanager
 def _without_inductor() -> Iterator[None]:
     """Keep torch.profiler from importing Inductor only to ask it for a setting."""
-    module: Any = sys.modules["torch.profiler.profiler"]
-    torch = module.torch
+    module: Any = sys.modules.get("torch.profiler.profiler")
+    torch = getattr(module, "torch", None)
+    if torch is None:  # a torch that keeps it elsewhere
+        yield
+        return
     module.torch = SimpleNamespace(**vars(torch))
     try:
         yield

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from overhead_lens.torch_profiler import enter
+from overhead_lens.torch_profiler import without_inductor
 
 TRACE = ".kineto.json"
 
@@ -71,8 +71,8 @@ class StepTrace:
         activities = [torch.profiler.ProfilerActivity.CPU, *_device_activities(torch)]
         self.sees_device = len(activities) > 1
         profile = torch.profiler.profile(activities=activities)
-        with self._quiet():
-            enter(profile)
+        with self._quiet(), without_inductor():
+            profile.__enter__()
         # Not before: it starts as the program's own profilers do, for which it would make way.
         self._profile = profile
         # The steps may end before they have been recorded, and the program go on for long.

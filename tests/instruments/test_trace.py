@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import torch
 
 from overhead_lens.instruments.trace import worker as profiler
 from overhead_lens.instruments.trace.worker import calls_recorded
+from overhead_lens.torch_profiler import profiling
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.workload import Workload
 from tests.worker.warm import ended
@@ -83,6 +87,17 @@ workload = Workload(None, "", None, int, None, (), "cpu", make_measured_loop(0),
 print(trace(workload, sys.argv[1], 1e9, 0)["calls"] > 0, len(_row(int, {}, 10)["traced_ns"]) > 0)
 print("torch._inductor" in sys.modules)
 """
+
+
+def test_a_torch_with_its_profiler_elsewhere_records_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    for elsewhere in ({}, {"torch.profiler.profiler": ModuleType("profiler")}):
+        with monkeypatch.context() as patch:
+            patch.delitem(sys.modules, "torch.profiler.profiler")
+            for name, module in elsewhere.items():
+                patch.setitem(sys.modules, name, module)
+            with profiling(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+                torch.ones(1).neg()
+        assert "aten::neg" in {event.name for event in profile.events()}
 
 
 def test_recording_does_not_import_inductor(tmp_path: Path) -> None:
