@@ -21,7 +21,7 @@ from tests.cli.run import lens
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "traces" / "reference"
 
-# Each system is a fork of a process that has imported what is not this package's.
+# Each system is a fork of one process, which has imported the dependencies and nothing of this package.
 _ELSEWHERE = """
 import contextlib, importlib, io, json, os, sys
 

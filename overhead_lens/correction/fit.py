@@ -231,8 +231,8 @@ def _backward(rows: Sequence[_Row], nested: EventCost) -> EventCost:
 def _non_negative(counts: Floats, spent_ns: Floats) -> list[float]:
     """Non-negative least squares: nanoseconds per item of each counted kind.
 
-    The solution is the plain one of some independent kinds, with nothing for the others. All choices of so few kinds are tried,
-    since SciPy's way takes longer to import than most of a report.
+    At the optimum some kinds have their unconstrained least-squares solution and the others are zero (Lawson and Hanson, Solving
+    Least Squares Problems, 1974). All subsets of three kinds are tried: importing scipy.optimize takes longer than most reports.
     """
     kinds = range(counts.shape[1])
     best, least_ns2 = [0.0] * len(kinds), math.inf

@@ -61,8 +61,8 @@ _STALLED = Wording(
     "stalled_queue",
     "queue",
     "launched work does not begin, though the device runs nothing else that was recorded",
-    "record from an earlier moment, and every process of the device: what holds it is not in the trace; or streams wait for each "
-    "other, or nodes of a graph were not recorded",
+    "start recording earlier, and record every process that uses the device: what holds it is not in the trace; also look for "
+    "streams that wait for each other and for graph nodes without events",
 )
 _FUSIBLE = Wording(
     "fusible_kernels",

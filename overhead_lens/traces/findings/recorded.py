@@ -84,7 +84,7 @@ class Recorded:
             copies: Whether copies count as idle time: they could run beside other work.
             known: Time that counts as work: something else is to blame.
 
-        Nor does the time count in which launched work does not begin: more of it would wait as well.
+        Time in which launched work does not begin counts as work as well: what is launched earlier would wait, too.
         """
         until = np.array([self.analysis.window.bounds[1]])
         least = until - since_ns

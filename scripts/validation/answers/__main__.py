@@ -33,9 +33,9 @@ CLAIM = Claim(
     claim="answers",
     question="Does the first finding name the cause that a person reads from the trace?",
     method=(
-        "Public traces were read by hand before the findings were made; two were read again later, and say so. Each row has "
-        "the cause and the share of the window that was read, and beside them the first finding, what it bounds, and the "
-        "headline. A trace without a "
+        "Public traces were read by hand before any finding was written; two readings were revised later and are marked. "
+        "Each row has the cause and the share of the window that was read, and beside them the first finding, what it "
+        "bounds, and the headline. A trace without a "
         f"single cause is answered where the headline says so: no finding bounds {CAUSE_SHARE:.0%} of the window."
     ),
     command="python -m scripts.validation.answers",
