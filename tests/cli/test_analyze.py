@@ -80,7 +80,7 @@ def test_the_report_names_what_matters(tmp_path: Path) -> None:
     brief = lens("analyze", trace, cwd=tmp_path).stdout
     for expected in (
         "rank 0 of 2",
-        "No single cause: the device computes 17%, only communicates 25%, idles 58%",
+        "No single cause: the device computes 4%, only communicates 6%, idles 90% of the window",
         "2 launches, latency median 4 ns, p99 7 ns",
         "aten::mm",
         "1 step of 100 ns",

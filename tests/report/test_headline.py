@@ -33,17 +33,20 @@ def of(*entries: dict[str, Any], **metadata: Any) -> str:
 
 
 def test_a_cause_of_the_host_begins_with_how_long_the_device_idles() -> None:
-    # Between its first work, at 15, and its last, at 26, the device idles for two; the loader is called by the step's function.
+    # It works for nine of 28 ns; the loader is called by the step's function.
     told = of(*LOADING, STACK)
-    assert told == "The device idles 18%: the host loads data for 12 ns (43%), mostly step (train.py:12) 12 ns."
+    assert (
+        told
+        == "The device idles 68% of the window: the host loads data for 12 ns (43%), mostly step (train.py:12) 12 ns."
+    )
 
 
 def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
     assert of(
         *LOADING[1:], drawn("[----------------------------------------)", "train.py(12): step", "python_function")
     ) == (
-        "No single cause: the device computes 82%, idles 18%; at most 5% is one thing: launches by the host come 2 ns (5%) too "
-        "late, led by cudaLaunchKernel 1 ns (train.py:12)."
+        "No single cause: the device computes 22%, idles 78% of the window; at most 5% is one thing: launches by the host come "
+        "2 ns (5%) too late, led by cudaLaunchKernel 1 ns at train.py:12."
     )
 
 

@@ -62,7 +62,7 @@ _LAUNCHES = Wording(
     "slow_launches",
     "launch",
     "some calls to the driver hold the host far longer than it takes to launch",
-    "warm up before recording (first launches load code and create handles); a full queue holds launches back as well",
+    "warm up before recording (first calls set up the device and load code); a full queue holds launches back as well",
 )
 _WITHOUT_COUNTERS = "record without the counters of cuda_profiler_range: collecting them holds each launch back"
 _UNFUSED = Wording(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.findings.model import Evidence, Finding
@@ -25,7 +26,7 @@ _SAID = {
     "graph_capture": "the host captures a graph for {time}",
     "driver_allocations": "the driver's allocator takes {time}",
     "memory_growth": "memory grows at every step, and the driver's allocator takes {time}",
-    "slow_launches": "a few slow launches hold the host for {time}",
+    "slow_launches": "slow calls to the driver hold the host for {time}",
     "unfused_optimizer": "the optimizer goes from parameter to parameter for {time}",
     "compiled_runtime": "calls of compiled code take {time} around their kernels",
     "host_python": "the host works in Python for {time}",
@@ -40,24 +41,52 @@ _BUILT_IN = re.compile(r"<(?:built-in )?(?:function|method) '?(?P<name>[\w.]+)'?
 _PLACE = re.compile(r"(?:.*/)?(?P<file>[^/]+)\((?P<line>\d+)\): (?P<function>.*)$")
 _LONGEST = 60
 _UNNAMED = re.compile(r"\(|waiting hidden")
+_BETWEEN = "(between events)"
+_OF_CALLS = frozenset({"data_loading", "graph_capture", "unfused_optimizer"})
+"""Findings about calls, with what runs in them as evidence."""
 
 
 def sentence(finding: Finding) -> str:
-    """The finding in one sentence, without its full stop and its capital letter: others are built around it."""
+    """The finding in one sentence, without its full stop and its capital letter: others are built around it.
+
+    Where an event leads, the place is its own, since the finding's may be another event's; but calls tell where they are.
+    """
     time = f"{format_ns(finding.bound_ns)} ({finding.share:.0%})"
     said = _SAID.get(finding.id, finding.summary + ": {time}").format(time=time)
     led = next((each for each in finding.evidence if not _UNNAMED.match(each.name) and each.ns), None)
-    first = ""
-    if led is not None:
-        first = f", {'mostly' if 2 * led.ns > finding.bound_ns else 'led by'} {_amount(led)}"
-    module = f" in {finding.module}" if finding.module else ""
-    place = f" ({short_place(finding.line)})" if finding.line and short_place(finding.line) not in first else ""
-    return said + first + module + place
+    where = _where(finding.module, finding.line, "" if led is None else short_name(led.name))
+    if finding.id in _OF_CALLS:
+        said, where = said + where, ""
+    largest = finding.evidence[0] if finding.evidence else None
+    if largest is not None and largest.name == _BETWEEN:
+        return f"{said}, {'mostly' if 2 * largest.ns > finding.bound_ns else 'led by time'} between events"
+    if led is None:
+        return said + where
+    led = led if finding.id not in _OF_CALLS and (finding.module or finding.line) else replace(led, module="", line="")
+    kept = ""
+    if finding.id == "memory_growth":
+        kept = next((f"; what stays is from {_at(each)}" for each in finding.evidence if not each.ns), "")
+    if led.ns > finding.bound_ns:
+        return f"{said}, out of {format_ns(led.ns)} of {_at(led)}{kept}"
+    return f"{said}, {'mostly' if 2 * led.ns > finding.bound_ns else 'led by'} {_at(led, format_ns(led.ns))}{kept}"
 
 
-def _amount(led: Evidence) -> str:
+def _at(led: Evidence, time: str = "") -> str:
+    """How many events of which name, how long, and where the longest is."""
+    name = short_name(led.name)
+    where = _where(led.module, led.line, name)
     many = f"{led.count:,} x " if led.count > 1 else ""
-    return f"{many}{short_name(led.name)} {format_ns(led.ns)}"
+    longest = ", the longest" if many and led.ns and where else ""
+    return f"{many}{name}{' ' if time else ''}{time}{longest}{where}"
+
+
+def _where(module: str, line: str, name: str) -> str:
+    """`` in Linear_0 (train.py:9)``, or what is known of it and ``name`` does not say."""
+    place = short_place(line)
+    line = place if place not in name else ""
+    if module:
+        return f" in {module}" + (f" ({line})" if line else "")
+    return f" at {line}" if line else ""
 
 
 def short_name(name: str) -> str:

@@ -129,7 +129,7 @@ def test_work_that_does_not_begin_is_no_copy_s_fault(stalled: int, there: bool) 
         stall = found["stalled_queue"]
         assert (stall.bound_ns, stall.category, stall.device) == (stalled, "queue", "0")
         assert stall.evidence == (Evidence("gemm", 1, stalled, line="train.py(9): step"),)
-        assert stall.sentence == "launched work does not begin for 100.0 µs (93%), mostly gemm 100.0 µs (train.py:9)"
+        assert stall.sentence == "launched work does not begin for 100.0 µs (93%), mostly gemm 100.0 µs at train.py:9"
 
 
 def test_a_wait_behind_a_busy_device_spares_nothing() -> None:
@@ -265,7 +265,7 @@ def test_they_are_shown_with_what_to_try() -> None:
         ("graphs_could_close_idle", 6, "bound"),
     ]
     text = " ".join(to_text(analysis, whole=True).split())
-    assert "A captured graph could close 6 ns (21%) of idle time, led by cudaLaunchKernel 3 ns (train.py:12)." in text
+    assert "A captured graph could close 6 ns (21%) of idle time, led by cudaLaunchKernel 3 ns at train.py:12." in text
     assert "1x cudaLaunchKernel 3 ns at train.py(12): step; 1x step (train.py:12) 3 ns" in text
     assert "its time overlaps with host_bound (device 0)" in text
     assert "torch.cuda.graph" in to_html(analysis)

@@ -34,12 +34,12 @@ def _cause(analysis: TraceAnalysis) -> str:
 
 
 def _idling(analysis: TraceAnalysis, first: Finding) -> str:
-    """The idle time of the device, as the introduction of a cause on the host."""
+    """The idle time of the device, as the introduction of a cause on the host; of the window, as the cause's own share is."""
     device = _idlest(analysis)
     if device is None or first.category in ("compute", "communication", "copy"):
         return ""
-    idle = device.idle_ns / device.span_ns if device.span_ns else 0.0
-    return f"{_named(analysis, device)} idles {idle:.0%}: " if idle >= _IDLES else ""
+    idle = 1 - device.busy_ns / max(1, analysis.window.wall_ns)
+    return f"{_named(analysis, device)} idles {idle:.0%} of the window: " if idle >= _IDLES else ""
 
 
 def _state(analysis: TraceAnalysis) -> str:
@@ -50,15 +50,15 @@ def _state(analysis: TraceAnalysis) -> str:
         if most.category == "unattributed":
             return f"no device work, and {most.share:.0%} of the busiest thread is unattributed"
         return f"no device work, and the busiest thread spends {most.share:.0%} in {most.category}"
-    kinds = device.kinds
-    span_ns = max(1, device.span_ns)
+    kinds, wall_ns = device.kinds, max(1, analysis.window.wall_ns)
     parts = [("computes", kinds.compute_ns), ("only communicates", kinds.communication_ns - kinds.overlap_ns)]
-    told = [f"{what} {ns / span_ns:.0%}" for what, ns in parts if ns]
-    return f"{_named(analysis, device)} " + ", ".join([*told, f"idles {device.idle_ns / span_ns:.0%}"])
+    told = [f"{what} {ns / wall_ns:.0%}" for what, ns in parts if ns]
+    idles = f"idles {1 - device.busy_ns / wall_ns:.0%} of the window"
+    return f"{_named(analysis, device)} " + ", ".join([*told, idles])
 
 
 def _idlest(analysis: TraceAnalysis) -> DeviceBudget | None:
-    return min(analysis.devices, key=lambda device: device.busy_ns / max(1, device.span_ns), default=None)
+    return min(analysis.devices, key=lambda device: device.busy_ns, default=None)
 
 
 def _named(analysis: TraceAnalysis, device: DeviceBudget) -> str:
