@@ -298,6 +298,7 @@ class Analyzer:
             self.module_scopes,
             self._kernel_ns,
             analysis.memory,
+            bool(self.trace.device_properties),
             analysis,
         )
 

@@ -8,7 +8,7 @@ from overhead_lens.traces.findings.device import COMPUTES, device_causes, fusibl
 from overhead_lens.traces.findings.host import host_causes, long_host_work
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.findings.recorded import Located, Recorded
-from overhead_lens.traces.findings.steps import dispatcher_of_small_operators, unlike_steps
+from overhead_lens.traces.findings.steps import KERNELS, dispatcher_of_small_operators, kernels_on_host, unlike_steps
 from overhead_lens.traces.findings.waits import host_waits
 from overhead_lens.traces.intervals import joined
 
@@ -29,10 +29,12 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
         *unlike_steps(recorded),
         *fusible_kernels(recorded),
         *dispatcher_of_small_operators(recorded, known),
+        *kernels_on_host(recorded),
     ]
-    if any(one.finding.share >= CAUSE_SHARE for one in found if one.finding.id != COMPUTES):
-        # Computing is a device's purpose, so it is a cause only without another.
-        found = [one for one in found if one.finding.id != COMPUTES]
+    others = [one for one in found if one.finding.id not in (COMPUTES, KERNELS)]
+    if any(one.finding.share >= CAUSE_SHARE for one in others):
+        # To compute is the purpose, so it is a cause only without another.
+        found = others
     ranked = sorted(found, key=lambda one: -one.finding.bound_ns)
     return tuple(replace(one.finding, overlaps=_overlaps(one, ranked)) for one in ranked)
 

@@ -60,6 +60,7 @@ class Recorded:
         scopes: Its modules; None if it names none.
         kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
         memory: Of devices whose allocations were recorded.
+        has_device: Whether the file names a device.
     """
 
     events: pd.DataFrame
@@ -70,6 +71,7 @@ class Recorded:
     scopes: Scopes | None
     kernel_ns: Ints
     memory: Sequence[DeviceMemory]
+    has_device: bool
     analysis: TraceBudgets
 
     @property

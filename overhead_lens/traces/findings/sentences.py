@@ -34,6 +34,7 @@ _SAID = {
     "starved_backward": "the backward pass does not get on for {time}",
     "fusible_kernels": "launches that fusion would save take {time}",
     "many_small_operators": "getting from operators to kernels takes {time}",
+    "kernels_on_host": "operators compute on the host for {time}",
     "warm_up": "the first step takes {time} longer than the others",
     "slow_step": "one step takes {time} longer than the others",
 }

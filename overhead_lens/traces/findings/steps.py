@@ -16,6 +16,10 @@ from overhead_lens.traces.intervals import NOTHING, Union, union
 
 _UNLIKE, _FEWEST = 1.5, 3
 _OPERATOR_SHARE = 0.1
+_KERNEL_SHARE = 0.5
+_READS = frozenset({"aten::item", "aten::_local_scalar_dense"})
+
+KERNELS = "kernels_on_host"
 
 _WARM_UP = Wording(
     "warm_up",
@@ -34,6 +38,13 @@ _OPERATORS = Wording(
     "dispatcher",
     "much of the time goes into getting from operators to their kernels",
     "torch.compile, fewer and larger operators, torch.inference_mode() where no gradient is needed",
+)
+_KERNELS = Wording(
+    KERNELS,
+    "kernel",
+    "operators compute on the host",
+    "nothing around the operators saves this: fewer or cheaper ones, lower precision, more threads (torch.set_num_threads), "
+    "a GPU",
 )
 
 
@@ -83,3 +94,22 @@ def dispatcher_of_small_operators(recorded: Recorded, known: Union) -> Iterator[
         operators = host.operator[calls]
         named = recorded.of_calls(calls[operators], ns[operators])
         yield from recorded.located(_OPERATORS, int(ns.sum()), NOTHING, named)
+
+
+def kernels_on_host(recorded: Recorded) -> Iterator[Located]:
+    """Without any device: what is estimated to be kernels of operators, where that is half of the window.
+
+    A file that names devices may have left their events out: an operator that waits for a device looks like one that computes. So
+    do reads of single values, which take no time on a host.
+    """
+    host = recorded.host
+    if recorded.devices or recorded.has_device or host.runtime.any():
+        return
+    computes = ~passing(host.names, _READS.__contains__)[host.name]
+    calls = np.flatnonzero(computes & (recorded.kernel_ns > 0))
+    ns, when = recorded.kernel_ns[calls], recorded.spans(calls)
+    bound_ns = min(int(ns.sum()), recorded.at_most(when))
+    if bound_ns >= _KERNEL_SHARE * recorded.wall_ns:
+        named = recorded.of_calls(calls, ns)
+        place = recorded.place(int(calls[np.argmax(ns)])) if len(calls) else ("", "")
+        yield from recorded.located(_KERNELS, bound_ns, when, named, place)

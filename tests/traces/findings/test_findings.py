@@ -241,6 +241,37 @@ def test_operators_on_a_host_alone(python: int, there: bool) -> None:
         assert (operators.bound_ns, operators.evidence) == (1, (Evidence("aten::view", 1, 1, line="my.py(1): f"),))
 
 
+@pytest.mark.parametrize(
+    ("operator", "allocating", "beside", "there"),
+    [
+        ("aten::conv", 39, {}, True),
+        ("aten::conv", 40, {}, False),
+        ("aten::_local_scalar_dense", 39, {}, False),
+        ("aten::conv", 39, {"deviceProperties": [{"id": 0, "name": "A100"}]}, False),
+    ],
+)
+def test_operators_that_compute_on_a_host(operator: str, allocating: int, beside: dict[str, Any], there: bool) -> None:
+    """Dispatch takes five times the 1 ns of a view, so two operators of 50 ns compute for 90 ns, half of 179 ns."""
+    entries = [timed(0, 1, "aten::view")]
+    for start in (1, 51 + allocating):
+        entries += [timed(start, 50, operator), timed(start + 50, allocating, "aten::empty")]
+    found = {each.id: each for each in analyzer_of(*entries, **beside).analysis().findings}
+    assert ("kernels_on_host" in found) == there
+    if there:
+        assert (found["kernels_on_host"].bound_ns, found["kernels_on_host"].category) == (90, "kernel")
+        assert found["kernels_on_host"].evidence == (Evidence(operator, 2, 90),)
+        assert found["kernels_on_host"].sentence == (
+            "operators compute on the host for 90 ns (50%), mostly 2 x aten::conv 90 ns"
+        )
+
+
+@pytest.mark.parametrize(("python", "there"), [(45, False), (44, True)])
+def test_to_compute_is_a_cause_only_without_another(python: int, there: bool) -> None:
+    entries = [timed(0, 1, "aten::view"), timed(1, 132, "aten::conv")]
+    found = findings(*entries, timed(133, python, "my.py(1): f", "python_function"))
+    assert ("kernels_on_host" in found, "host_python" in found) == (there, True)
+
+
 def test_operators_of_an_optimizer_are_its_own() -> None:
     """Only the views outside the optimizer count as small operators."""
     found = findings(
