@@ -98,11 +98,13 @@ RELEASE = re.compile(r"(cuda|hip)Free$|cuMemFree(_v2)?$")
 DRIVER_ALLOCATION = re.compile(
     r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$|hipExtMallocWithFlags$"
     r"|(cu|hip)Mem(Create|Map|Unmap|Release|SetAccess|AddressReserve|AddressFree|Alloc|Free|HostAlloc|FreeHost)(_v2)?$"
+    r"|urUSM((Device|Host|Shared)Alloc|Free)$|zeMem(Alloc(Device|Host|Shared)|Free)$"
 )
 BEGINS_CAPTURE, ENDS_CAPTURE = (re.compile(rf"(cuda|hip)Stream{word}Capture") for word in ("Begin", "End"))
 INSTANTIATES = re.compile(r"(cu|cuda|hip)GraphInstantiate")
 GRAPH_LAUNCH = "GraphLaunch"
-"""Calls of the CUDA and HIP runtimes and drivers, and what they copy (``cuda_runtime_api.h``, ``hip_runtime_api.h``)."""
+"""Calls of the runtimes and drivers of CUDA, HIP and XPU, and what they copy (``cuda_runtime_api.h``, ``hip_runtime_api.h``,
+``ur_api.h``)."""
 
 MODULE_PREFIX = "nn.Module: "
 FUNCTION = re.compile(r"(?!.*(^|/)torch/)(?!<frozen)(?!<string>)[^:]*\(\d+\): ")

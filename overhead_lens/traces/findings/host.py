@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.rules import Attribution
@@ -153,7 +153,10 @@ def _memory(recorded: Recorded) -> Iterator[Located]:
 
 
 def _slow_launches(recorded: Recorded) -> Iterator[Located]:
-    """Time beyond the median of launching calls that take at least ``LONG`` times the median."""
+    """Time beyond the median of launching calls that take at least ``LONG`` times the median.
+
+    MTIA's runtime also records whole parts of a program: what holds operators or annotations is not a call.
+    """
     host = recorded.host
     launches = passing(host.attributions, lambda each: each.category == "launch")[host.attribution]
     ends_ns = host.start_ns + host.dur_ns
@@ -163,6 +166,7 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
         return
     usual_ns = max(_LEAST_USUAL_NS, int(np.percentile(host.dur_ns[calls], 50, method="lower")))
     slow = calls[host.dur_ns[calls] >= LONG * usual_ns]
+    slow = slow[~_holds_others(recorded, slow)]
     if not len(slow):
         return
     beyond_ns = host.dur_ns[slow] - usual_ns
@@ -172,6 +176,17 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     has_counters = bool((recorded.events["cat"] == torch_names.PROFILER_RANGE).any())
     wording = replace(_LAUNCHES, remedy=_WITHOUT_COUNTERS) if has_counters else _LAUNCHES
     yield from recorded.located(wording, recorded.at_most(when), when, named, recorded.place(longest))
+
+
+def _holds_others(recorded: Recorded, calls: Ints) -> Bools:
+    """Whether an operator or annotation begins within each call, on its thread."""
+    host = recorded.host
+    ends_ns, holds = host.start_ns[calls] + host.dur_ns[calls], np.zeros(len(calls), dtype=bool)
+    for thread in distinct_values(host.thread[calls]).tolist():
+        others = np.sort(host.start_ns[(host.thread == thread) & (host.operator | host.annotation)])
+        begun = np.searchsorted(others, host.start_ns[calls], "right") < np.searchsorted(others, ends_ns, "left")
+        holds |= begun & (host.thread[calls] == thread)
+    return holds
 
 
 def _optimizer(recorded: Recorded) -> Iterator[Located]:

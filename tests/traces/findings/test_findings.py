@@ -232,6 +232,43 @@ def test_counters_hold_launches_back(counters: bool) -> None:
     assert found.remedy.startswith("record without the counters") == counters
 
 
+@pytest.mark.parametrize("inside", ["", "cpu_op", "user_annotation"])
+def test_a_part_of_a_program_that_a_runtime_records_is_not_a_slow_launch(inside: str) -> None:
+    entries = [timed(0, 40_000, "gif_merge", "mtia_runtime")]
+    entries += [timed(start, 1_000, "runFunction", "mtia_runtime") for start in (50_000, 60_000)]
+    entries += [timed(10_000, 5_000, "forward", inside)] if inside else []
+    assert ("slow_launches" in findings(*entries)) == (not inside)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "category", "identifier"),
+    [
+        ("urEventWait", "xpu_runtime", "wait", "exposed_waits"),
+        ("urQueueFinish", "xpu_runtime", "wait", "exposed_waits"),
+        ("zeEventHostSynchronize", "xpu_driver", "wait", "exposed_waits"),
+        ("zeCommandQueueSynchronize", "xpu_driver", "wait", "exposed_waits"),
+        ("synchronizeStream", "mtia_runtime", "wait", "exposed_waits"),
+        ("urUSMDeviceAlloc", "xpu_runtime", "allocation", "driver_allocations"),
+        ("zeMemFree", "xpu_driver", "allocation", "driver_allocations"),
+        ("urEnqueueKernelLaunch", "xpu_runtime", "launch", None),
+    ],
+)
+def test_calls_of_other_vendors(name: str, level: str, category: str, identifier: str | None) -> None:
+    """Of a window of 43 ns; kernels of an XPU name no stream."""
+    analysis = analyzer_of(
+        *(timed(at, 3, "urEnqueueKernelLaunch", "xpu_runtime", correlation=at) for at in (1, 30)),
+        timed(4, 20, name, level),
+        *(timed(at + 4, 10, "gemm", "kernel", (0, 7), device=0, correlation=at) for at in (1, 30)),
+        timed(24, 6, "train.py(1): f", "python_function"),
+    ).analysis()
+    times = {each.category: each.ns for each in analysis.host if each.ns}
+    assert times == {"launch": 6, "python": 6, "unattributed": 11} | {category: 20 + 6 * (category == "launch")}
+    found = {each.id: each.bound_ns for each in analysis.findings}
+    assert [each for each in ("exposed_waits", "driver_allocations") if each in found] == [identifier] * bool(
+        identifier
+    )
+
+
 @pytest.mark.parametrize(("python", "there"), [(9, True), (10, False)])
 def test_operators_on_a_host_alone(python: int, there: bool) -> None:
     found = findings(drawn("[)", "aten::view"), drawn(f"[{'-' * python})", "my.py(1): f", "python_function"))
