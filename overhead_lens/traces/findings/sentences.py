@@ -20,7 +20,7 @@ _SAID = {
     "copies_to_device": "copies to the device hold the host for {time}",
     "scalar_reads": "the host reads single values from the device and waits {time}",
     "nonzero": "the host waits {time} for sizes that depend on data",
-    "exposed_waits": "the host waits for the device, which then idles: {time}",
+    "exposed_waits": "the host waits for the device for {time}",
     "data_loading": "the host loads data for {time}",
     "compilation": "the host compiles for {time}",
     "graph_capture": "the host captures a graph for {time}",

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import TraceStep
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.findings.model import Evidence
@@ -82,12 +83,16 @@ def _usual_of_others(values: Ints) -> Ints:
 
 
 def dispatcher_of_small_operators(recorded: Recorded, known: Union) -> Iterator[Located]:
-    """Without a device: what the busiest thread spends in the dispatcher beyond ``known``, from a tenth of the window on."""
+    """Without a device: what the busiest thread spends in the dispatcher beyond ``known``, from a tenth of the window on.
+
+    A collective's own time is not the dispatcher's: it sends, or waits for others.
+    """
     if recorded.devices or not recorded.threads:
         return
     host, timeline = recorded.host, next(iter(recorded.threads.values())).timeline
     dispatches = passing(host.attributions, lambda each: each.category == "dispatcher")[timeline.attribution]
     dispatches &= ~known.holds(host.start_ns[timeline.events])
+    dispatches &= ~passing(host.names, torch_names.communicates)[host.name[timeline.events]]
     calls = timeline.events[dispatches]
     ns = timeline.self_ns[dispatches] - recorded.kernel_ns[calls]
     if ns.sum() >= _OPERATOR_SHARE * recorded.wall_ns:

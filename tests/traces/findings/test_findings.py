@@ -309,6 +309,15 @@ def test_to_compute_is_a_cause_only_without_another(python: int, there: bool) ->
     assert ("kernels_on_host" in found, "host_python" in found) == (there, True)
 
 
+def test_collectives_on_a_host_are_no_small_operators() -> None:
+    others = [timed(0, 20, "aten::view"), timed(20, 80, "my.py(1): f", "python_function")]
+    found = findings(*others, timed(100, 60, "c10d::allreduce_"), timed(160, 20, "record_param_comms"))
+    assert (found["many_small_operators"].bound_ns, found["many_small_operators"].evidence) == (
+        20,
+        (Evidence("aten::view", 1, 20),),
+    )
+
+
 def test_operators_of_an_optimizer_are_its_own() -> None:
     """Only the views outside the optimizer count as small operators."""
     found = findings(
