@@ -231,7 +231,7 @@ def test_the_report_says_what_is_exposed_and_what_is_uncertain(tmp_path: Path) -
     beside = timed(84, 4, "gemm", "kernel", (0, 8), device=0, stream=8, correlation=9)
     text = to_text(drawn_run(tmp_path, *STEPS, beside))
     (row,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["communication"]]
-    assert row[-7:] == ["10", "ns", *"8 ns of it alone".split()]
+    assert row[-6:] == ["10", "ns", *"8 ns without compute".split()]
     assert "1 of 4 device events have no launch in the trace" in text
 
 

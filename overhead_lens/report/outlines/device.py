@@ -13,6 +13,12 @@ from overhead_lens.units import format_ns
 _TOP = 5
 
 
+def apart(kind: str, ns: int) -> str:
+    """How long compute runs without communication, communication without compute, and a copy without either."""
+    beside = {"compute": "without communication", "communication": "without compute"}
+    return f"{format_ns(ns)} {beside.get(kind, 'of it alone')}"
+
+
 def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     """A device's partition of the host's wall time, and its costliest kernels.
 
@@ -26,7 +32,7 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
     idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
     events = _many(device.events_per_call, "kernel or copy", "kernels and copies")
-    alone = {name: f"{format_ns(ns - device.overlap_ns)} of it alone" for name, ns in kinds[:2] if device.overlap_ns}
+    alone = {name: apart(name, ns - device.overlap_ns) for name, ns in kinds[:2] if device.overlap_ns}
     rows = [
         part_row("busy", device.busy_ns, whole_ns, remark=events),
         *(part_row(name, ns, whole_ns, name, alone.get(name, "")) for name, ns in kinds if ns),

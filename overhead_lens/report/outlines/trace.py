@@ -25,6 +25,7 @@ from overhead_lens.report.outline import (
     left_out,
     sections,
 )
+from overhead_lens.report.outlines.device import apart
 from overhead_lens.report.outlines.host import frames_table, host_bar, hosts_table, part_row
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.counters import counter_section
@@ -240,7 +241,7 @@ def _partition(device: DeviceBudget) -> Table:
         ("both at once", kinds.overlap_ns),
     ):
         if ns:
-            remark = f"{format_ns(alone[name])} of it alone" if alone[name] != ns else ""
+            remark = apart(name, alone[name]) if alone[name] != ns else ""
             rows.append(part_row(name, ns, span_ns, name, remark))
     rows.append(part_row("idle, due to", device.idle_ns, span_ns))
     for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]):
@@ -255,13 +256,16 @@ def _launches(launch: Launches) -> str:
     """How device work reached the device."""
     if not launch.count:
         return "no launch in the trace"
-    graphs = (
-        f", {launch.graph_launches} graph launches of {launch.graph_events:,} events" if launch.graph_launches else ""
-    )
+    graphs = _noun(launch.graph_launches, "graph launch") + f" of {counted(launch.graph_events, 'event')}"
     return (
-        f"{launch.count:,} launches, latency median {format_ns(launch.median_ns)}, p99 {format_ns(launch.p99_ns)}, "
-        f"queue depth mean {launch.queue_depth_mean:.1f}, max {launch.queue_depth_max}{graphs}"
+        f"{_noun(launch.count, 'launch')}, latency median {format_ns(launch.median_ns)}, p99 {format_ns(launch.p99_ns)}, "
+        f"queue depth mean {launch.queue_depth_mean:.1f}, max {launch.queue_depth_max}"
+        + (f", {graphs}" if launch.graph_launches else "")
     )
+
+
+def _noun(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 'es'}"
 
 
 def _host(analysis: TraceAnalysis) -> Iterator[Section]:

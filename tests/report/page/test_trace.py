@@ -117,7 +117,7 @@ def test_kinds_of_work_that_overlap_are_cut_into_pieces_that_sum_to_busy() -> No
     heading = "Device 0: 3 events, span 160 ns"
     assert pieces(page, heading) == {"compute": 60, "communication": 40, "both at once": 40, "copy": 20}
     assert [row[0::3] for row in rows(page, heading)[0][2:6]] == [
-        *(["compute", "60 ns of it alone"], ["communication", "40 ns of it alone"]),
+        *(["compute", "60 ns without communication"], ["communication", "40 ns without compute"]),
         *(["copy", "20 ns of it alone"], ["both at once", ""]),
     ]
 
