@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,3 +71,11 @@ def test_what_would_tell_more(entries: tuple[dict[str, Any], ...], metadata: dic
     told = of(*entries, **metadata)
     hints = [part for part in ("Record with", "Analyze the") if part in told]
     assert (told.endswith(f" {hint}"), len(hints)) == (True, 1) if hint else hints == []
+
+
+def test_a_file_that_is_cut_off_may_lack_the_cause() -> None:
+    """The profiler writes the host's events first: those that are lost are not the last ones in time."""
+    analysis = replace(analyzer_of(*LOADING).analysis(), issues={"truncated": 1})
+    assert headline(analysis).endswith(
+        "The file is cut off: what is missing, often the device's work, may be the cause."
+    )

@@ -7,7 +7,7 @@ from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.health import WITH_STACKS
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.units import format_bytes, format_ns
+from overhead_lens.units import format_bytes
 
 _IDLES = 0.1
 NO_CAUSE = "No single cause"
@@ -71,7 +71,7 @@ def _hints(analysis: TraceAnalysis) -> list[str]:
     if not analysis.host:
         return ["Record with activities=[CPU, CUDA] to see what the host does."] if analysis.devices else []
     if "truncated" in analysis.issues:
-        return [f"The file is cut off: this is of its first {format_ns(analysis.window.wall_ns)}."]
+        return ["The file is cut off: what is missing, often the device's work, may be the cause."]
     if (analysis.world_size or 1) > 1 and first is not None and first.id == "exposed_communication":
         return [f"Analyze the traces of all {analysis.world_size} ranks together to see whether one comes late."]
     of_host = first is not None and first.category not in ("compute", "communication", "copy")
