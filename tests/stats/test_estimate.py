@@ -45,6 +45,12 @@ def test_however_far_processes_are_apart_a_time_stays_positive() -> None:
     assert (low, high) == (pytest.approx(100 / factor), pytest.approx(100 * factor))
 
 
+def test_the_median_of_an_even_number_lies_between_two() -> None:
+    found = median_over_processes(processes(1.0, 1.0, 4.0, 4.0))
+    ratios = np.array([1.0, 2.5, 4.0]) / found.value
+    assert (found.value, list(np.unique(found.replicates))) == (2.5, pytest.approx(2.5 * ratios ** interval_scale(4)))
+
+
 def test_a_counter_that_is_mostly_zero_has_no_ratios() -> None:
     found = median_over_processes(processes(0.0, 0.0, 0.0, 4.0, 0.0), statistic="mean")
     assert found.value == 0.0
