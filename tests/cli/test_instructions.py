@@ -19,7 +19,7 @@ from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
-from tests.instruments.test_instructions import answering
+from tests.instruments.test_instructions import answering, stand_in
 from tests.recorder.effort import little_effort
 
 COUNTS = """\
@@ -35,6 +35,12 @@ ob=(2)
 fn=(2)
 0 400
 totals: 1000
+"""
+
+# What a worker takes of torch before it runs a call.
+NO_TORCH = """
+from types import SimpleNamespace
+Tensor, nn, manual_seed = type("Tensor", (), {}), SimpleNamespace(Module=type("Module", (), {})), int
 """
 
 
@@ -158,13 +164,20 @@ def test_the_same_counts_keep_a_gate_in_instructions(tmp_path: Path, monkeypatch
 
 @pytest.mark.measures
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed (apt-get install valgrind)")
-def test_a_gate_in_instructions(tmp_path: Path) -> None:
-    """A hundred more steps of Python break the limit, Python is named, and nothing else counts more."""
+def test_a_gate_in_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred more steps of Python break the limit, Python is named, and nothing else counts more.
+
+    Under valgrind torch takes twenty seconds to import: once is enough, since this call does not use it.
+    """
     path = scenario(tmp_path, text=TINY.replace("size: int = 50", "size: int = 500"))
     with little_effort(processes=1, sampled=False):
         done = lens("profile", path.name, "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     path.write_text(path.read_text().replace("    pass\n", "    for _ in range(100): pass\n"))
+    (tmp_path / "stub").mkdir()
+    (tmp_path / "stub" / "torch.py").write_text(NO_TORCH)
+    with_stub = f'#!/bin/sh\nPYTHONPATH={tmp_path}/stub exec {shutil.which("valgrind")} "$@"\n'
+    stand_in(tmp_path, monkeypatch, with_stub)
     arguments = ["--max", "instructions=0.5%", "--max", "instructions.dispatcher=0", "--markdown", "more.md"]
     more = lens("check", "base", *arguments, "-q", "-o", "more", cwd=tmp_path)
     assert more.returncode == 1
