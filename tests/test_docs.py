@@ -21,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,6 +39,7 @@ from tests.documented_constants import ANYWHERE, OF_A_PAGE
 from tests.excerpts import assert_shows, excerpts
 from tests.public_traces import public_trace
 from tests.recorder.effort import little_effort
+from tests.worker.warm import WORKERS, ended
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -154,7 +156,7 @@ def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: boo
             run(block, folder, env)
 
 
-# Runs the cells of its argument; ends with 1 at the first that fails.
+# Runs the cells of its argument; raises what the first that fails does.
 CELLS = """
 import sys
 from IPython.core.interactiveshell import InteractiveShell
@@ -163,6 +165,7 @@ shell = InteractiveShell()
 with little_effort(processes=1, sampled=False):
     for cell in sys.argv[1].split("\\n\\n"):
         shell.run_cell(cell).raise_error()
+shell.history_manager.end_session()
 """
 
 
@@ -173,16 +176,14 @@ def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
         with inside(folder), mock.patch.dict(os.environ, env), mock.patch.object(sys, "path", path):
             exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
     elif block.language == "ipython":
-        done = subprocess.run(
-            [sys.executable, "-c", CELLS, block.text],
-            cwd=folder,
-            env={**os.environ, **env, "IPYTHONDIR": str(folder / ".ipython")},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block.name}\n{done.stdout}{done.stderr}"
+        variables = {**os.environ, **env, "IPYTHONDIR": str(folder / ".ipython")}
+        if block.mark == "measures":  # it measures in its own process
+            done = ended("-c", CELLS, block.text, cwd=folder, env=variables, modules=WORKERS)
+            assert done.returncode == 0, f"{block.name}\n{done.stdout}{done.stderr}"
+        else:
+            argv = mock.patch.object(sys, "argv", ["-c", block.text])
+            with inside(folder), mock.patch.dict(os.environ, variables), argv:
+                exec(CELLS, {})
     for command in block.commands:
         done = started(command, folder, env)
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
@@ -190,10 +191,12 @@ def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
 
 
 def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run in this process, which has everything imported, unless it takes a shell."""
-    program, *words = shlex.split(command, comments=True)
-    if program == "overhead-lens" and "|" not in words and words[0] not in IN_A_SHELL:
+    """Run in this process, which has everything imported, or one forked from another that has torch, unless it takes a shell."""
+    name, *words = shlex.split(command, comments=True)
+    if name == "overhead-lens" and "|" not in words and words[0] not in IN_A_SHELL:
         return lens(*words, cwd=folder, env=env)
+    if name == "pytest":
+        return ended("-m", "pytest", *words, cwd=folder, env={**os.environ, **env})
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
         cwd=folder,
@@ -208,7 +211,12 @@ def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.Co
 @pytest.mark.parametrize("block", named([each for each in EVERY_BLOCK if any(each.of_the_program)]))
 def test_the_options_of_a_command_exist(block: Block) -> None:
     for arguments in block.of_the_program:
-        parse(typer.main.get_command(app), arguments)
+        parse(program(), arguments)
+
+
+@cache
+def program() -> Any:
+    return typer.main.get_command(app)
 
 
 def parse(command: Any, arguments: list[str]) -> None:
@@ -239,9 +247,8 @@ def inline_commands(page: Path) -> list[list[str]]:
 )
 def test_a_command_in_running_text_can_be_called(page: Path, arguments: list[str]) -> None:
     """A command that stands alone is a name: its arguments may be left out."""
-    program: Any = typer.main.get_command(app)
-    if arguments != ["--help"] and not (len(arguments) == 1 and arguments[0] in program.commands):
-        parse(program, arguments)
+    if arguments != ["--help"] and not (len(arguments) == 1 and arguments[0] in program().commands):
+        parse(program(), arguments)
 
 
 # ---------------------------------------------------------------- what pages say
@@ -255,12 +262,12 @@ def commands_in(section: str) -> set[str]:
 
 def test_the_readme_has_every_command() -> None:
     paragraph = README.read_text(encoding="utf-8").split("All commands")[1].split("\n\n")[0]
-    assert commands_in(paragraph) == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert commands_in(paragraph) == set(program().commands)
 
 
 def test_the_page_of_commands_has_every_one() -> None:
     table = (ROOT / "docs" / "guide" / "commands.md").read_text(encoding="utf-8").split("\n## ")[0]
-    assert commands_in(table) == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert commands_in(table) == set(program().commands)
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
