@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch._dynamo import eval_frame
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import worker as ablation
@@ -309,7 +308,7 @@ def test_what_a_torch_lacks_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> No
     work = workload(scaled, X, W)
     monkeypatch.setattr(torch.compiler, "set_stance", knows_nothing)
     monkeypatch.delattr(torch.compiler, "skip_all_guards_unsafe", raising=False)
-    monkeypatch.delattr(eval_frame, "_debug_get_cache_entry_list")
+    monkeypatch.delattr(torch._dynamo.eval_frame, "_debug_get_cache_entry_list")
     names = ("guard_eval_skipped", "guards_filtered", "direct_bytecode")
     assert reasons(built(work, *names)) == {
         "guard_eval_skipped": "this torch's set_stance knows no skip_guard_eval_unsafe",
