@@ -126,6 +126,25 @@ def test_a_turn_may_last_to_the_end_of_the_program(behind_ns: int, samples: int)
     assert found.samples == samples
 
 
+@pytest.mark.parametrize(
+    ("found_by", "turn", "samples"),
+    [
+        # Rollouts before the last steps of a turn lie between steps, those beside and after them may not.
+        ("optimizer", 1, 300 + 1_000 + 300 + 1_000),
+        # The program had done its steps when the second turn began.
+        ("optimizer", 2, 300 + 1_000 + 300 + 1_000),
+        ("loop", 1, 1_000 + 1_000),
+    ],
+)
+def test_stacks_before_the_last_steps_of_a_turn_are_inside(found_by: str, turn: int, samples: int) -> None:
+    rows = (*SAMPLED, *BARE, *stretch(Phase.ATTACHING, 100))
+    run = run_of(*rows, found_by=found_by)
+    others = [block(2, ROLLOUT)] if turn == 2 else []
+    blocks = [block(1, *lines) for lines in ([ROLLOUT], [*TURN, ROLLOUT], TURN, [ROLLOUT], [ROLLOUT])]
+    found = run_budget(replace(run, blocks=[*blocks, *others]), CLASSIFIER)
+    assert found.samples == samples
+
+
 @pytest.mark.parametrize("folder", ["", "site-packages/"])
 def test_stacks_of_the_watcher_are_of_no_step(folder: str) -> None:
     watching = f"{WORK};StepWatcher.marked ({folder}overhead_lens/program/watcher.py:130);getrusage (libc.so.6)"

@@ -272,26 +272,31 @@ def step_stacks(run: StoredRun) -> list[Stack]:
 
 def _of_steps(run: StoredRun) -> list[tuple[SampledThread, list[Stack]]]:
     """The stepping thread by block, with its stacks inside the steps: in the turns, or in all blocks if those have few."""
-    home, whole = _home(run), _whole_turns(run)
+    home = _home(run)
+    blocks = [(turn, _unwatched(thread)) for turn, thread in _threads(run) if _has_steps(thread, run)]
+    at_home = [[stack for stack in thread.stacks if home is None or _passes(stack, home)] for _, thread in blocks]
+    # Steps fill any turn up to its last block with a stack of the loop.
+    last_block = {turn: at for at, (turn, _) in enumerate(blocks) if at_home[at]}
+    whole = _whole_turns(run, max(last_block, default=0))
     found = []
-    for turn, sampled in _threads(run):
-        if _has_steps(sampled, run):
-            thread = _unwatched(sampled)
-            inside = [stack for stack in thread.stacks if turn in whole or home is None or _passes(stack, home)]
-            found.append((turn, thread, inside))
+    for at, (turn, thread) in enumerate(blocks):
+        is_filled = turn in whole or (turn >= whole.start > 0 and at < last_block.get(turn, 0))
+        found.append((turn, thread, [*thread.stacks] if is_filled else at_home[at]))
     in_turns = [(thread, inside) for turn, thread, inside in found if turn]
     enough = sum(stack.count for _, inside in in_turns for stack in inside) >= warnings.FEW_STACKS
     return in_turns if enough else [(thread, inside) for _, thread, inside in found]
 
 
-def _whole_turns(run: StoredRun) -> range:
+def _whole_turns(run: StoredRun, last: int) -> range:
     """The sampler's turns that steps fill without a gap, so that all their stacks lie inside steps.
 
     None if the steps are a loop's iterations, since the program may have left the loop between two of them.
+
+    Args:
+        last: The last turn with a stack of the steps' loop.
     """
     if run.steps is None or run.meta.found_by == "loop" or not (sampled := _beginnings(run.steps, Phase.SAMPLED)):
         return range(0)
-    last = max((block.turn for block in run.blocks), default=0)
     rests = ~run.steps["phase"].isin([Phase.SAMPLED, Phase.ATTACHING]).to_numpy()[sampled[-1] :]
     began_ns, ended_ns = int(run.steps["begin_ns"].iloc[sampled[-1]]), int(run.steps["end_ns"].iloc[-1])
     after_ns = run.meta.begun_ns + run.meta.wall_ns - ended_ns if run.meta.begun_ns else math.inf
