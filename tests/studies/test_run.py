@@ -15,6 +15,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.program.area import Phase
 from overhead_lens.report.forms import to_text
 from overhead_lens.studies.run.analysis import RunBudget, Steps, StepWall, run_budget
+from overhead_lens.studies.run.phases import PhaseTime
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
 from overhead_lens.studies.run.stored import STEPS, Compilation, Place, StoredRegion, read_run
 from tests.cli.run import error_line, lens
@@ -254,6 +255,25 @@ def test_without_steps_the_budget_is_of_the_run() -> None:
     assert found.warnings == (
         "no step could be measured (none were seen): the budget is of the whole run; --step names one",
     )
+
+
+def test_all_stacks_divide_the_whole_run_though_steps_were_sought() -> None:
+    importing = main(
+        "<module> (train.py:1);_find_and_load (<frozen importlib._bootstrap>:1);<module> (lib.py:1)", 1_000
+    )
+    other = "thread (11): loader;wait (data.py:1);clock_nanosleep (libc.so.6) "
+    # Six seconds of a module's steps, until an optimizer took two, which are too few.
+    found = budget(
+        *stretch(Phase.WARM_UP, 1, 1), start=[importing, f"{other} 1000"], turns=[[*TURN, f"{other} 500"]], begun_ns=1
+    )
+    assert (found.per, found.samples) == ("run", 2_000)
+    assert ns_of(found) == {"python": 4_000_000, "wait": 1_000_000}
+    assert [(part.name, part.ns) for part in found.category("python").parts if part.ns] == [
+        ("user", 1_500_000),
+        ("import", 2_500_000),
+    ]
+    assert found.phases == (PhaseTime("import", 2_500_000), PhaseTime("other", 2_500_000))
+    assert [thread.samples for thread in found.threads] == [1_500]
 
 
 def test_too_few_bare_steps_and_all_that_were_not_traced_set_the_wall() -> None:

@@ -327,8 +327,14 @@ def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
 
 
 def _threads(run: StoredRun) -> Iterator[tuple[int, SampledThread]]:
-    """The threads of all blocks, each with its block's turn and with stacks that count by the block's weight."""
-    return ((block.turn, _weighted(thread, block.weight)) for block in run.blocks for thread in block.threads)
+    """The threads of all blocks, each with its block's turn and with stacks that count by the block's weight.
+
+    Turns taken for steps that set no wall are of the whole run, as is turn 0.
+    """
+    has_steps = _counted(run.steps) is not None
+    return (
+        (block.turn * has_steps, _weighted(thread, block.weight)) for block in run.blocks for thread in block.threads
+    )
 
 
 def _weighted(thread: SampledThread, weight: int) -> SampledThread:
