@@ -179,7 +179,7 @@ def test_a_run_that_ends_in_its_warm_up_is_drawn_over_the_step_of_median_length(
     trace = opened(store(tmp_path / "run", run_of(*stretch(Phase.WARM_UP, 9 * STEP_NS, STEP_NS, 2 * STEP_NS))))
     assert views(trace) == (10 * STEP_NS, 14 * STEP_NS)
     ((text,),) = trace.query("select name from slice where category = 'text' order by id limit 1")
-    assert text.startswith("One step, 4.00 ms: the mean of all steps but the traced ones. Drawn over step 5; ")
+    assert text.startswith("One step, 4.00 ms: the mean of steps that were not traced. Drawn over step 5; ")
 
 
 def test_a_runs_regions_and_threads(tmp_path: Path, opened: Callable[..., TraceProcessor]) -> None:

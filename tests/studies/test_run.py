@@ -276,16 +276,18 @@ def test_all_stacks_divide_the_whole_run_though_steps_were_sought() -> None:
     assert [thread.samples for thread in found.threads] == [1_500]
 
 
-def test_too_few_bare_steps_and_all_that_were_not_traced_set_the_wall() -> None:
+def test_too_few_bare_steps_and_others_that_were_not_traced_set_the_wall() -> None:
     rows = [*stretch(Phase.WARM_UP, 150, 50), *stretch(Phase.SAMPLED, 200, 300), *stretch(Phase.TRACED, 7_000)]
     found = budget(*rows, *bare(100, 200)[1:])
-    assert (found.per, found.wall.ns, found.steps.measured, found.samples) == ("step", round(1_000 / 6), 0, 1_000)
+    assert (found.per, found.wall.ns, found.steps.measured, found.samples) == ("step", 200, 0, 1_000)
     assert found.steps.count == 3 + 7
     assert (
-        "too few steps ran without an instrument: the wall is the mean of all steps but the traced ones"
+        "too few steps ran without an instrument: the wall is the mean of others, which were not traced"
         in found.warnings
     )
     assert budget(*rows, *bare(100, 200, 600)).wall.ns == 300
+    # Two steps that have settled are too few as well.
+    assert budget(*rows).wall.ns == (150 + 50 + 200 + 300) / 4
 
 
 def test_fewer_than_three_steps_are_none() -> None:

@@ -66,6 +66,8 @@ _BLOCKS = 20
 # More than of time: faults come in bursts, and are drawn, not assumed to be normal.
 _FAULT_BLOCKS = 100
 _FEWEST_STEPS = 3
+# Phases whose steps do not set the wall; the first that leaves enough counts.
+_LEFT_OUT = [Phase.WARM_UP, Phase.TRACED], [Phase.TRACED]
 # Stretches of bare steps that say by themselves how much the mean varies.
 _FEWEST_STRETCHES = 4
 # After a longer time between two steps, the counters say nothing of the later one; the watcher takes less.
@@ -91,7 +93,7 @@ class Steps:
     @property
     def wall_of(self) -> str:
         """The steps whose mean is the wall time."""
-        return f"{self.measured:,} bare steps" if self.measured else "all steps but the traced ones"
+        return f"{self.measured:,} bare steps" if self.measured else "steps that were not traced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +415,9 @@ def _times(run: StoredRun) -> StepTimes | None:
 
 
 def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
-    """The steps that set the wall: bare ones, or all that were not recorded where these are too few; None without enough.
+    """The steps that set the wall; None without enough.
+
+    Bare ones; where these are too few, all that were not recorded, with those of warm-up only if there are too few others.
 
     Returns:
         ``ns``, begin, end, number, ``is_bare`` (of none if all set the wall), and the columns of ``counters_by_step``.
@@ -426,9 +430,8 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     table["ns"] = steps["end_ns"] - steps["begin_ns"]
     # A stretch's first step holds what starting or ending an instrument left behind.
     table["is_bare"] = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
-    bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED].assign(is_bare=False)
-    kept: pd.DataFrame = bare if len(bare) >= _FEWEST_STEPS else unrecorded
-    return kept if len(kept) >= _FEWEST_STEPS else None
+    others = [table[~steps["phase"].isin(left_out)].assign(is_bare=False) for left_out in _LEFT_OUT]
+    return next((kept for kept in (table[table["is_bare"]], *others) if len(kept) >= _FEWEST_STEPS), None)
 
 
 def counters_by_step(steps: pd.DataFrame) -> pd.DataFrame:

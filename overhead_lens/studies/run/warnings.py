@@ -33,7 +33,7 @@ def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measu
         return
     ns = counted["ns"].to_numpy(np.float64)
     if not counted["is_bare"].any():
-        yield "too few steps ran without an instrument: the wall is the mean of all steps but the traced ones"
+        yield "too few steps ran without an instrument: the wall is the mean of others, which were not traced"
     if is_unlike(step_ratio):
         yield (
             f"sampled steps took {step_ratio:.2f} times as long as bare ones, which the sampler does not explain: the program's"

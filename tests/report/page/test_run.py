@@ -51,7 +51,7 @@ def test_steps_of_which_none_was_bare_are_not_called_bare() -> None:
     assert rows(page, "Slowest steps")[0][1][:3] == ["5", "9.00 ms", "3.0x"]
     (plot,) = plots(page, "Steps over time")
     assert series(plot)["mean"].y == [3 * MS] * 2
-    assert plot.alternative.endswith("the dashed line is the mean of all steps but the traced ones, 3.00 ms.")
+    assert plot.alternative.endswith("the dashed line is the mean of steps that were not traced, 3.00 ms.")
 
 
 def test_many_steps_are_medians_of_groups_within_a_phase_which_reach_to_their_extremes() -> None:
