@@ -349,7 +349,8 @@ def test_sampled_steps_that_the_sampler_does_not_explain(sampled_ns: int, unlike
     assert found.sampling.step_ratio == sampled_ns / 1_000
     said = (
         f"sampled steps took {sampled_ns / 1_000:.2f} times as long as bare ones, which the sampler does not explain: the"
-        " program's steps change, and the interval covers both"
+        " program's steps change, or other processes take its cores; the interval covers both, and sampled steps set the"
+        " shares"
     )
     assert found.warnings == ((said,) if unlike else ())
     low, high = found.wall.ci95_ns

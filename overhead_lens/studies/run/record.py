@@ -192,7 +192,7 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
     if program.step and not area.read(Word.FOUND):
         yield f"--step {program.step} was never reached"
     if not area.read(Word.FINISHED_NS) and exit_code >= 0:
-        yield "the program replaced itself or ended without its interpreter's end: what came after is not seen"
+        yield "the program ended without shutting Python down (os._exit, os.exec): what came after is not seen"
     quota, cores = cpu_quota(), os.cpu_count() or 1
     if quota is not None and quota < cores:
         yield f"a quota of {quota:g} CPUs on {cores} cores: when it is used up all threads stand still, in whatever they do"

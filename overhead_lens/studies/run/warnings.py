@@ -36,8 +36,9 @@ def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measu
         yield "too few steps ran without an instrument: the wall is the mean of others, which were not traced"
     if is_unlike(step_ratio):
         yield (
-            f"sampled steps took {step_ratio:.2f} times as long as bare ones, which the sampler does not explain: the program's"
-            " steps change, and the interval covers both"
+            f"sampled steps took {step_ratio:.2f} times as long as bare ones, which the sampler does not explain: the"
+            " program's steps change, or other processes take its cores; the interval covers both, and sampled steps set the"
+            " shares"
         )
     median = float(np.median(ns))
     other = float(np.mean((ns > _OTHER_KIND * median) | (ns * _OTHER_KIND < median)))
