@@ -488,6 +488,7 @@ class StepWatcher:
         """The program's own code has ended."""
         if self._alive:
             self._area.write(Word.FINISHED_NS, _clock())
+            self._note(cpu_ns=_cpu_ns(resource.RUSAGE_SELF), children_cpu_ns=_cpu_ns(resource.RUSAGE_CHILDREN))
             self._write_regions()
             self._alive = False
             with suppress(Exception):
@@ -536,6 +537,12 @@ def _counters() -> tuple[int, int, int, int]:
     """CPU time in the program and in the kernel, page faults and switches of this thread so far."""
     usage = resource.getrusage(_USAGE_OF)
     return round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9), usage.ru_minflt, usage.ru_nivcsw
+
+
+def _cpu_ns(who: int) -> int:
+    """CPU time of the process, or of those of its children that have ended."""
+    usage = resource.getrusage(who)
+    return round((usage.ru_utime + usage.ru_stime) * 1e9)
 
 
 def _is_ours(frame: FrameType) -> bool:

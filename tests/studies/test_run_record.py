@@ -1,5 +1,6 @@
 """The recorder of a run, with a stand-in of its sampler."""
 
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +13,9 @@ from overhead_lens.studies.run.record import Program, record_run
 from overhead_lens.studies.run.stored import read_run
 
 
-def test_the_time_in_which_the_sampler_ends_is_not_the_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def ending_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """When each stand-in of a sampler ended; it takes no stacks."""
     ending_ns: list[int] = []
 
     class Sampler(SimpleNamespace):
@@ -26,9 +27,32 @@ def test_the_time_in_which_the_sampler_ends_is_not_the_programs(
 
     fields = {"wait_s": 0.01, "attend": lambda: None, "sampled": [], "reason": "", "unplaced": "", "running": {}}
     monkeypatch.setattr(record, "RunSampler", lambda *_: Sampler(**fields))
+    return ending_ns
+
+
+def test_the_time_in_which_the_sampler_ends_is_not_the_programs(tmp_path: Path, ending_ns: list[int]) -> None:
     script = tmp_path / "killed.py"
     script.write_text("import os\nos._exit(3)\n", encoding="utf-8")
     path, code = record_run(Program([str(script)]), tmp_path / "run", tmp_path)
     meta = read_run(path).meta
     assert code == 3
     assert 0 < meta.begun_ns < meta.begun_ns + meta.wall_ns <= ending_ns[0]
+
+
+BURN = "import time\nwhile time.process_time() < {:.1f}:\n    pass\n"
+COMPUTED = re.compile(
+    r"child processes computed for (?P<children>\d\.\d+) s, the program itself for (?P<own>\d.*): steps are looked for in the"
+    r" program only"
+)
+
+
+@pytest.mark.usefixtures("ending_ns")
+@pytest.mark.parametrize(("own_s", "child_s", "said"), [(0.0, 1.5, True), (1.5, 0.1, False)])
+def test_work_in_child_processes_is_said(own_s: float, child_s: float, said: bool, tmp_path: Path) -> None:
+    script = tmp_path / "spawning.py"
+    child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN.format(child_s)!r}])\n"
+    script.write_text(child + BURN.format(own_s), encoding="utf-8")
+    path, _ = record_run(Program([str(script)]), tmp_path / "run", tmp_path)
+    warnings = [COMPUTED.fullmatch(warning) for warning in read_run(path).meta.warnings if "child" in warning]
+    assert len(warnings) == said
+    assert all(match is not None and float(match["children"]) >= child_s for match in warnings)

@@ -36,6 +36,7 @@ from overhead_lens.program.trace import TRACE
 from overhead_lens.samplers.blocks import Block, blocks_of, write_blocks
 from overhead_lens.studies.run.sampling import RATE_HZ, RunSampler, Sampled
 from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, RunMeta, StoredRegion
+from overhead_lens.units import format_ns
 
 _START = Path(__file__).parent.parent.parent / "program" / "start.py"
 
@@ -193,6 +194,12 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
         yield f"--step {program.step} was never reached"
     if not area.read(Word.FINISHED_NS) and exit_code >= 0:
         yield "the program ended without shutting Python down (os._exit, os.exec): what came after is not seen"
+    own_ns, children_ns = notes.get("cpu_ns", 0), notes.get("children_cpu_ns", 0)
+    if children_ns > own_ns:
+        yield (
+            f"child processes computed for {format_ns(children_ns)}, the program itself for {format_ns(own_ns)}: steps are"
+            " looked for in the program only"
+        )
     quota, cores = cpu_quota(), os.cpu_count() or 1
     if quota is not None and quota < cores:
         yield f"a quota of {quota:g} CPUs on {cores} cores: when it is used up all threads stand still, in whatever they do"
