@@ -188,6 +188,13 @@ def test_compilations_that_no_clock_told_of_are_told_by_stacks() -> None:
     assert ns_of(found) == {"python": 60, "wait": 40, "compile": 90}
 
 
+def test_compilations_that_the_clock_places_outside_the_steps_are_left_out() -> None:
+    compilations = [Compilation(10, 900, "")]
+    found = budget(*bare(*(10 * [190])), turns=([*TURN, main(COMPILING, 900)],), compilations=compilations)
+    assert (ns_of(found), found.samples) == ({"python": 114, "wait": 76}, 1_000)
+    assert found.warnings == ("900 of 1,900 stacks of the thread lie outside the steps and are left out",)
+
+
 def test_what_the_program_does_between_two_entries_of_its_loop_is_of_no_step() -> None:
     steps = table(bare(*(10 * [100]), 900, *(9 * [100])))
     steps.loc[11:, ["begin_ns", "end_ns", "compile_ns"]] += 2_000_000_000

@@ -221,6 +221,9 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     of_steps, others = _of_steps(run), other_threads(run)
     stepping = [thread for thread, _ in of_steps]
     blocks = _sampled(inside for _, inside in of_steps)
+    if counted is not None and meta.compilations and not counted["compile_ns"].any():
+        # By the compiler's clock, they lie outside the steps that set the wall.
+        blocks = _without_compilations(blocks, classifier)
     fitted = classifier.fitted(stack for block in blocks for stack in block)
     step = step_wall(wall)
     if warnings.is_unlike(ratio):
@@ -493,7 +496,7 @@ def _host(
     """Every category's time; that of compilations, which are rare and long, by the clock if the compiler reports them."""
     told = counted is not None and counted["compile_ns"].any()
     if told:
-        blocks = [[stack for stack in block if not _compiles(stack, classifier)] for block in blocks]
+        blocks = _without_compilations(blocks, classifier)
     if not any(blocks):
         return _StepHost(_unknown(wall.ns))
     by_stacks = shares_of_blocks(blocks, classifier)
@@ -538,8 +541,10 @@ def _off_cores(run: StoredRun, counted: pd.DataFrame | None) -> float | None:
     return 1.0 - spent_ns / float(known["apart_ns"].sum()) if len(known) >= _FEWEST_STEPS and spent_ns else None
 
 
-def _compiles(stack: Stack, classifier: Classifier) -> bool:
-    return classifier.classify(stack).attribution.category == _COMPILE
+def _without_compilations(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> list[list[Stack]]:
+    return [
+        [stack for stack in block if classifier.classify(stack).attribution.category != _COMPILE] for block in blocks
+    ]
 
 
 def _divided(wall_ns: int, wall: Estimate, shares: Shares, counted: pd.DataFrame | None) -> tuple[HostCategory, ...]:
