@@ -600,6 +600,12 @@ def test_at_most_five_that_take_twice_the_median() -> None:
     assert [each.wall_ns for each in budget(*bare(*steps[:-5])).slowest] == [201]
 
 
+def test_a_step_shorter_than_the_mean_is_not_slow() -> None:
+    # Median 100, mean 460.
+    found = budget(*bare(*(7 * [100]), 250, 500, 3_150))
+    assert [(each.step, each.wall_ns) for each in found.slowest] == [(3 + 1 + 9, 3_150), (3 + 1 + 8, 500)]
+
+
 def test_no_steps_no_slow_ones() -> None:
     columns = [*table(bare(1)).columns, "number", "ns"]
     assert slowest_steps(pd.DataFrame(columns=columns, dtype="int64"), ()) == ()

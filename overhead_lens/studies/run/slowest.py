@@ -28,7 +28,7 @@ class Slow:
 
 
 def slowest_steps(bare: pd.DataFrame, compilations: Sequence[Compilation], first: int = 0) -> tuple[Slow, ...]:
-    """Steps that took more than twice the median, slowest first.
+    """Steps that took more than twice the median, and more than the mean, slowest first.
 
     Args:
         bare: Bare steps: ``number``, ``begin_ns``, ``end_ns``, ``ns``, ``is_counted`` and what each added to the counters.
@@ -36,7 +36,7 @@ def slowest_steps(bare: pd.DataFrame, compilations: Sequence[Compilation], first
         first: Number of the first step in ``bare``'s numbering.
     """
     usual = bare.median()
-    slow = bare[bare["ns"] > SLOW * usual["ns"]].nlargest(_MOST, "ns")
+    slow = bare[bare["ns"] > max(SLOW * usual["ns"], bare["ns"].mean())].nlargest(_MOST, "ns")
     return tuple(
         Slow(int(row["number"]) + first, int(row["ns"]), _because(row, usual, compilations))
         for _, row in slow.iterrows()
