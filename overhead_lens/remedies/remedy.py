@@ -5,8 +5,6 @@ Standard library only at import: a measuring process imports this module.
 
 from __future__ import annotations
 
-import copy
-import inspect
 import itertools
 import types
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -14,6 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from overhead_lens.remedies.reached import walk
 
 Safety = Literal["safe", "changes_semantics", "unsafe"]
 Context = Callable[[], AbstractContextManager[Any]]
@@ -58,7 +58,8 @@ class Call:
         contexts: Entered around many calls, outside the measured loop.
         late_contexts: Those that are entered when the call has been made once, and so is compiled.
         device: ``cpu``, ``cuda``.
-        folder: Where a remedy may keep what every process of a recording can share.
+        folder: Where a remedy may keep what all processes can share that make the call with the same remedies; it need not exist.
+        build: Makes what is called of the call with all remedies, inside its contexts; None where that is the function.
     """
 
     function: Callable[..., Any]
@@ -69,6 +70,7 @@ class Call:
     late_contexts: tuple[Context, ...] = ()
     device: str = "cpu"
     folder: Path = field(default_factory=Path)
+    build: Callable[[Call], Callable[..., Any]] | None = None
 
     def inside(self, context: Context) -> Call:
         """The call inside one more context."""
@@ -106,20 +108,10 @@ class Call:
             raise NotApplicableError("the call is not compiled")
         return self.compile_options
 
-    def objects(self) -> Iterator[Any]:
-        """Objects that the function reaches directly: arguments, bound object, closure cells, named globals."""
-        function = getattr(self.function, "__func__", self.function)
-        yield from self.args
-        yield self.function
-        yield getattr(self.function, "__self__", None)
-        yield from inspect.getclosurevars(function).nonlocals.values() if inspect.isfunction(function) else ()
-        names = getattr(getattr(function, "__code__", None), "co_names", ())
-        known = getattr(function, "__globals__", {})
-        yield from (known[name] for name in names if name in known)
-
     def reached(self, *kinds: type) -> list[Any]:
-        """Those of ``objects`` that are of one of these types, each once."""
-        return list({id(each): each for each in self.objects() if isinstance(each, kinds)}.values())
+        """Objects of these types that the arguments and the function reach, each once."""
+        found = walk((*self.args, self.function), "", {})
+        return list({id(each): each for _, each, _ in found if isinstance(each, kinds)}.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +154,10 @@ def with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
         return types.MethodType(_copied(function.__func__), function.__self__)
     forward = getattr(type(function), "forward", None)
     if isinstance(forward, types.FunctionType) and hasattr(function, "_parameters"):
-        kind = type(function)
-        module = copy.copy(function)
+        kind: Any = type(function)
+        # Both have the same attributes: what one sets, the other has.
+        module: Callable[..., Any] = object.__new__(kind)
+        module.__dict__ = function.__dict__
         module.__class__ = type(kind.__name__, (kind,), {"forward": _copied(forward), "__module__": kind.__module__})
         return module
     raise NotApplicableError(f"a {type(function).__name__} cannot be compiled a second time in one process")

@@ -6,10 +6,14 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
+from torch.testing._comparison import default_tolerances
+
+from overhead_lens.worker.state import State, copied, tensor_of
 
 _SEED = 20_240_307
 
@@ -21,52 +25,69 @@ _ORDER = (EQUAL, CLOSE, UNKNOWN, DIFFERS)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call returned and what it left in its arguments; ``reason`` if they are unknown."""
+    """What a call returned and what it left behind; ``reason`` if they are unknown.
 
-    value: Any = None
+    Attributes:
+        left: Leaves of the state after the call, by path; ``before`` are those that it began with.
+    """
+
+    returned: Any = None
+    left: Mapping[str, Any] = field(default_factory=dict)
+    before: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
 
     @property
-    def has_gradient(self) -> bool:
-        """Whether autograd could go back through what was returned."""
-        return any(tensor.requires_grad for tensor in _tensors(self.value))
+    def gradients(self) -> int:
+        """Number of tensors through which autograd could go back."""
+        return sum(tensor.requires_grad for tensor in _tensors([self.returned, self.left]))
 
 
-def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments with tensors of their own, which a call may write into; other objects are the same."""
-    return tuple(map(_copied, args))
+def outcome_of(
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    keywords: Sequence[str] = (),
+    *,
+    function: Any = None,
+    inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
+) -> Outcome:
+    """The outcome of a call with the usual seeds. Later calls cannot change it, and what the call changed is put back.
 
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
-        return value.detach().clone().requires_grad_(value.requires_grad)
-    if type(value) in {tuple, list}:
-        return type(value)(map(_copied, value))
-    if type(value) is dict:
-        return {key: _copied(each) for key, each in value.items()}
-    return value
-
-
-def outcome_of(call: Callable[..., Any], copies: tuple[Any, ...], keywords: Sequence[str] = ()) -> Outcome:
-    """The outcome of a call with copies of its arguments and the usual seeds, which later calls cannot change."""
-    _seed()
-    split = len(copies) - len(keywords)
-    result = call(*copies[:split], **dict(zip(keywords, copies[split:], strict=True)))
-    return Outcome(_snapshot((result, copies)))
+    Args:
+        function: What reaches the state, if that is not the call itself.
+        inside: The context that it is called in.
+    """
+    state, reason = State(), ""
+    try:
+        state = State(function=function or call, args=args)
+    except Exception as error:
+        reason = f"its state cannot be copied: {type(error).__name__}"
+    split = len(args) - len(keywords)
+    try:
+        with inside():
+            _seed()
+            returned = _snapshot(call(*args[:split], **dict(zip(keywords, args[split:], strict=True))))
+        return Outcome(returned, state.now(), state.leaves, reason)
+    finally:
+        state.put_back()
 
 
 def _snapshot(value: Any) -> Any:
-    """The value with tensors and containers of its own; the state of a module or an optimizer in its place."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone().requires_grad_(value.requires_grad)
-    if isinstance(value, torch.nn.Module):
-        return _snapshot(value.state_dict())
-    if isinstance(value, torch.optim.Optimizer):
-        return _snapshot(value.state_dict()["state"])
+    """The value with tensors and containers of its own; fields and states in the place of objects."""
+    tensor = tensor_of(value)
+    if tensor is not None:
+        return copied(tensor)
+    if isinstance(value, (torch.nn.Module, torch.optim.Optimizer)):
+        state = value.state_dict()
+        return _snapshot(state if isinstance(value, torch.nn.Module) else state["state"])
     if isinstance(value, Mapping):
         return {key: _snapshot(each) for key, each in value.items()}
     if isinstance(value, (tuple, list)):
         return [_snapshot(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            "": type(value).__qualname__,
+            **{each.name: _snapshot(getattr(value, each.name)) for each in fields(value)},
+        }
     return value
 
 
@@ -74,7 +95,19 @@ def compared(base: Outcome, other: Outcome) -> str:
     """``equal``, ``close``, ``differs`` or ``unknown``."""
     if base.reason or other.reason:
         return UNKNOWN
-    return _worst(_compare(base.value, other.value))
+    return _worst(_compare([base.returned, base.left], [other.returned, other.left]))
+
+
+def what_differs(base: Outcome, other: Outcome) -> str:
+    """The path of the first thing that a call left otherwise; empty if that is what it returned."""
+    if _worst(_compare(base.returned, other.returned)) not in {EQUAL, CLOSE}:
+        return ""
+    paths = [*base.left, *other.left.keys() - base.left.keys()]
+    same = (
+        path in base.left and path in other.left and _worst(_compare(base.left[path], other.left[path]))
+        for path in paths
+    )
+    return next((path for path, verdict in zip(paths, same, strict=True) if verdict not in {EQUAL, CLOSE}), "")
 
 
 def _worst(verdicts: Iterator[str]) -> str:
@@ -85,7 +118,7 @@ def _compare(base: Any, other: Any) -> Iterator[str]:
     if isinstance(base, torch.Tensor) or isinstance(other, torch.Tensor):
         yield _compare_tensors(base, other)
     elif isinstance(base, Mapping) and isinstance(other, Mapping):
-        yield EQUAL if list(base) == list(other) else DIFFERS
+        yield EQUAL if base.keys() == other.keys() else DIFFERS
         for key in base:
             if key in other:
                 yield from _compare(base[key], other[key])
@@ -102,16 +135,42 @@ def _compare(base: Any, other: Any) -> Iterator[str]:
 def _compare_tensors(base: Any, other: Any) -> str:
     if not (isinstance(base, torch.Tensor) and isinstance(other, torch.Tensor)):
         return DIFFERS
+    if base is other:
+        return EQUAL
     base, other = base.detach(), other.detach()
     for verdict, tolerance in ((EQUAL, {"rtol": 0.0, "atol": 0.0}), (CLOSE, {})):
         try:
-            torch.testing.assert_close(other, base, equal_nan=True, check_stride=False, **tolerance)
+            _assert_close(other, base, **tolerance)
         except AssertionError:
             continue
         except Exception:
             return UNKNOWN
         return verdict
     return DIFFERS
+
+
+def _assert_close(actual: torch.Tensor, expected: torch.Tensor, **tolerance: float) -> None:
+    """``torch.testing.assert_close``, which imports DTensor and SymPy: seconds that plain tensors need not take.
+
+    Raises:
+        AssertionError: The tensors are not close.
+    """
+    tensors = (actual, expected)
+    if not all(_is_plain(each) for each in tensors):
+        torch.testing.assert_close(actual, expected, equal_nan=True, check_stride=False, **tolerance)
+        return
+    if not tolerance:
+        tolerance = dict(zip(("rtol", "atol"), default_tolerances(*tensors), strict=True))
+    alike = all(getattr(actual, name) == getattr(expected, name) for name in ("shape", "device", "dtype"))
+    if not (alike and torch.isclose(actual, expected, equal_nan=True, **tolerance).all()):
+        raise AssertionError
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    # Of one byte torch has floats that assert_close compares bit by bit.
+    one_byte = tensor.is_floating_point() and tensor.element_size() == 1
+    is_dense = tensor.layout is torch.strided and tensor.device.type in {"cpu", "cuda"}
+    return type(tensor) is torch.Tensor and is_dense and not (tensor.is_quantized or one_byte)
 
 
 def _compare_numbers(base: complex, other: complex) -> str:
@@ -137,18 +196,11 @@ def _both_nan(base: Any, other: Any) -> bool:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Tensors of what was returned."""
-    if value is None:
-        return
-    waiting = [value[0]]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, torch.Tensor):
-            yield each
-        elif isinstance(each, Mapping):
-            waiting += each.values()
-        elif isinstance(each, (tuple, list)):
-            waiting += each
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(each)
 
 
 def _seed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from overhead_lens.remedies.remedy import Call, Context, NotApplicableError, Rem
 from overhead_lens.target import Target
 from overhead_lens.worker.importing import module_of
 from overhead_lens.worker.loop import make_measured_loop
+from overhead_lens.worker.outputs import outcome_of
 from overhead_lens.worker.workload import Workload
 
 VARIANT = "variant_"
@@ -80,7 +82,7 @@ def changed(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Cal
         workload.keywords,
         workload.compile_options,
         device=workload.device.partition(":")[0],
-        folder=folder,
+        folder=folder / hashlib.sha256("+".join(each.name for each in remedies).encode()).hexdigest()[:16],
     )
     for remedy in remedies:
         call = remedy.apply(call)
@@ -88,13 +90,18 @@ def changed(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Cal
 
 
 def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Remedied:
-    """The workload with remedies applied in their order; nothing is compiled or entered yet.
+    """The workload with remedies applied in their order; torch.compile compiles nothing yet, and no context is entered.
 
     Raises:
         NotApplicableError: One of them cannot be tried on it.
     """
     call = changed(workload, remedies, folder)
     function: Callable[..., Any] = call.function
+    if call.build is not None:
+        with ExitStack() as stack:
+            for context in call.contexts:
+                stack.enter_context(context())
+            function = call.build(call)
     if call.compile_options is not None:
         function = with_own_code(function)
     made = dataclasses.replace(
@@ -123,7 +130,8 @@ def for_good(workload: Workload, names: Sequence[str], file: str | None, folder:
     for context in made.contexts:
         _entered.enter_context(context())
     if made.late_contexts:
-        made.workload.call_once(made.workload.call)
+        first = made.workload
+        outcome_of(first.call, first.args, first.keywords, function=workload.original)
     for context in made.late_contexts:
         _entered.enter_context(context())
     return made.workload

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import io
+import itertools
 import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +21,7 @@ import torch
 from overhead_lens.errors import UsageError
 from overhead_lens.remedies import malloc, threads
 from overhead_lens.remedies.registry import built_in
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, with_own_code
+from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, updated, with_own_code
 from overhead_lens.scenario import Arguments
 from overhead_lens.studies.advise.worker import Trials, compare_outcome
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -275,14 +278,109 @@ def test_what_is_lost_is_the_gradient() -> None:
 
 
 def test_a_call_that_gives_another_answer_each_time_has_unknown_outputs() -> None:
-    calls = []
+    numbers = itertools.count()
+    trials = Trials(workload(lambda: next(numbers)), None, Path())
+    assert (trials.repeats, trials.reason, trials.prepare("no_grad")["output"]) == (False, "", "unknown")
 
-    def counting() -> int:
-        calls.append(1)
-        return len(calls)
+    started = SimpleNamespace(at=0)
 
-    trials = Trials(workload(counting), None, Path())
-    assert (trials.repeats, trials.prepare("no_grad")["output"]) == (False, "unknown")
+    def timing(x: torch.Tensor) -> torch.Tensor:
+        started.at = next(numbers)
+        return x + 1
+
+    assert Trials(workload(timing, X), None, Path()).reason == "called twice, it leaves another function.started.at"
+
+
+class Trainer:
+    """A training step as programs have it."""
+
+    def __init__(self) -> None:
+        self.model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+
+    def step(self, x: torch.Tensor) -> torch.Tensor:
+        return training_step(self.model, self.optimizer, x)
+
+
+def training_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> torch.Tensor:
+    optimizer.zero_grad(set_to_none=False)
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def halved(optimizer: torch.optim.Optimizer) -> Any:
+    """A context in which every step is half as long: the loss of a single step is the same."""
+    rates = [group["lr"] / 2 for group in optimizer.param_groups]
+    return updated(optimizer.param_groups, {"lr": rates[0]})
+
+
+@pytest.mark.parametrize("kind", ["arguments", "closure", "partial", "method"])
+def test_a_remedy_that_breaks_the_training_is_found_wherever_its_state_is(kind: str) -> None:
+    trainer, x = Trainer(), torch.ones(3, 2)
+    model, optimizer = trainer.model, trainer.optimizer
+    function, args = {
+        "arguments": (training_step, (model, optimizer, x)),
+        "closure": (lambda x: training_step(model, optimizer, x), (x,)),
+        "partial": (partial(training_step, model, optimizer), (x,)),
+        "method": (trainer.step, (x,)),
+    }[kind]
+    trials = Trials(workload(function, *args), None, Path())
+    wrong = replace(REMEDIES["no_grad"], apply=lambda call: call.inside(lambda: halved(optimizer)))
+    trials.known = {**trials.known, "wrong": wrong}
+    names = ("foreach_optimizer", "fused_optimizer", "set_to_none", "gc_rarely", "wrong")
+    found = {name: trials.prepare(name) for name in names}
+    assert {name: each["status"] for name, each in found.items()} == dict.fromkeys(names, "measured")
+    outputs = {name: each["output"] for name, each in found.items()}
+    assert outputs["fused_optimizer"] in ("equal", "close")
+    assert outputs | {"fused_optimizer": ""} == {
+        "foreach_optimizer": "equal",
+        "fused_optimizer": "",
+        "set_to_none": "equal",
+        "gc_rarely": "equal",
+        "wrong": "differs",
+    }
+
+
+def test_an_outcome_is_compared_in_another_process(tmp_path: Path) -> None:
+    def loaded(rate: float) -> Workload:
+        torch.manual_seed(0)
+        trainer = Trainer()
+        trainer.optimizer.param_groups[0]["lr"] *= rate
+        made = workload(trainer.step, torch.ones(3, 2))
+        trainer.optimizer.param_groups[0]["lr"] = 1e-3
+        return made
+
+    Trials(loaded(1.0), None, tmp_path).save()
+    session = Session(io.StringIO(), lambda _: None)
+    outputs = []
+    for rate in (1.0, 3.0):
+        session.workload = loaded(rate)
+        outputs.append(compare_outcome(session, str(tmp_path))["output"])
+    assert outputs == ["equal", "differs"]
+
+
+def test_a_module_compiled_a_second_time_keeps_its_state() -> None:
+    module = Counting()
+    with_own_code(module)(X)
+    assert module.calls == 1
+    trials = Trials(workload(module, X), None, Path())
+    trials.known = {
+        **trials.known,
+        "compile": replace(REMEDIES["compile"], apply=lambda call: call.compiled(backend="eager")),
+    }
+    assert [trials.prepare(name)["output"] for name in ("compile", "no_grad")] == ["equal", "equal"]
+
+
+class Counting(torch.nn.Module):
+    """A module that counts its calls."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return x + self.calls
 
 
 def test_a_result_that_the_scenario_rejects_is_a_failure(tmp_path: Path) -> None:
@@ -369,13 +467,16 @@ def test_a_compiled_call_with_a_remedy_gives_the_same(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_a_call_is_compiled_ahead_of_time_once_for_all_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_call_is_compiled_ahead_of_time_once_for_all_processes_with_the_same_remedies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_threads: None
 ) -> None:
-    outputs, loaded = [], []
+    from torch._inductor import config
+
+    packaged, loaded = [], []
 
     def package(exported: Any, *, package_path: str) -> None:
-        outputs.append(exported.module()(2 * X))
+        assert not torch.is_inference_mode_enabled()
+        packaged.append((exported.module()(2 * X).tolist(), torch.get_num_threads(), config.cpp.threads))
         Path(package_path).touch()
 
     def load(path: str) -> Callable[..., Any]:
@@ -384,10 +485,36 @@ def test_a_call_is_compiled_ahead_of_time_once_for_all_processes(
 
     monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", package)
     monkeypatch.setattr(torch._inductor, "aoti_load_package", load)
-    calls = [applied_to("aot_inductor", X, folder=tmp_path, compile_options={}) for _ in range(2)]
-    assert [(call.function, call.compile_options) for call in calls] == [(add, None)] * 2
-    assert [output.tolist() for output in outputs] == [[3.0] * 3]
-    assert loaded == [str(tmp_path / "aot_inductor.pt2")] * 2
+    work = workload(add, X, compile=True)
+    for names in (
+        ["aot_inductor"],
+        ["aot_inductor"],
+        ["aot_inductor", "threads_1"],
+        ["inference_mode", "threads_1", "aot_inductor"],
+    ):
+        made = remedied(work, [REMEDIES[name] for name in names], tmp_path).workload
+        assert (made.call, made.compile_options) == (add, None)
+    assert packaged == [([3.0] * 3, 2, -1), ([3.0] * 3, 1, 1), ([3.0] * 3, 1, 1)]
+    assert (loaded[0], len({*loaded})) == (loaded[1], 3)
+    assert all(Path(path).exists() for path in loaded)
+
+
+def test_where_a_compiler_keeps_its_code_is_no_trace_of_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    trials = Trials(workload(add, X), None, Path())
+
+    def setting(name: str) -> Remedy:
+        def apply(call: Call) -> Call:
+            monkeypatch.setenv(name, "set")
+            return call
+
+        return replace(REMEDIES["no_grad"], apply=apply)
+
+    trials.known = {name: setting(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "OTHER")}
+    assert {name: trials.prepare(name)["leaks"] for name in trials.known} == {
+        "TORCHINDUCTOR_CACHE_DIR": False,
+        "OTHER": True,
+    }
 
 
 @needs_compiler

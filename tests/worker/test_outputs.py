@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
 
-from overhead_lens.worker.outputs import CLOSE, DIFFERS, EQUAL, UNKNOWN, Outcome, compared, copied, outcome_of
+from overhead_lens.worker.outputs import CLOSE, DIFFERS, EQUAL, UNKNOWN, Outcome, compared, outcome_of
 
 X = torch.arange(4.0)
 
@@ -48,36 +52,21 @@ def test_what_cannot_be_told_is_unknown() -> None:
     assert compared(Outcome(X), Outcome(reason="it cannot be written")) == UNKNOWN
 
 
-def test_writing_into_an_argument_is_part_of_the_outcome_and_leaves_the_argument_alone() -> None:
+def test_writing_into_an_argument_is_part_of_the_outcome_and_is_undone() -> None:
     x = torch.zeros(3)
-    apart = outcome_of(lambda t: t + 1, copied((x,)))
-    inside = outcome_of(lambda t: t.add_(1), copied((x,)))
-    assert compared(apart, inside) == DIFFERS
-    assert compared(inside, outcome_of(lambda t: t.add_(1), copied((x,)))) == EQUAL
+    apart, inside, again = (
+        outcome_of(call, (x,)) for call in (lambda t: t + 1, lambda t: t.add_(1), lambda t: t.add_(1))
+    )
+    assert (compared(apart, inside), compared(inside, again)) == (DIFFERS, EQUAL)
     assert x.tolist() == [0.0, 0.0, 0.0]
-
-
-def test_a_later_call_does_not_change_an_outcome() -> None:
-    buffer, model = torch.zeros(3), torch.nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    def writing(step: float) -> dict[str, torch.Tensor]:
-        return {"y": torch.add(torch.ones(3), step, out=buffer)}
-
-    def training(step: float, *_: Any) -> None:
-        model.weight.grad = torch.full((1, 1), step)
-        optimizer.step()
-
-    for call, rest in ((writing, ()), (training, (model,)), (training, (optimizer,)), (training, (model.weight,))):
-        outcomes = [outcome_of(call, (step, *rest)).value for step in (1.0, 2.0)]
-        assert compared(*(Outcome((result, rest)) for result, (_, *rest) in outcomes)) == DIFFERS
 
 
 def test_settings_of_an_optimizer_are_no_outcome() -> None:
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.ones(2)
     outcomes = [
-        outcome_of(lambda _: None, (torch.optim.AdamW([weight], foreach=foreach),)) for foreach in (False, True)
+        outcome_of(lambda _: None, (torch.optim.AdamW([weight], foreach=foreach),), function=torch.relu)
+        for foreach in (False, True)
     ]
     assert compared(*outcomes) == EQUAL
 
@@ -87,18 +76,61 @@ def test_random_numbers_are_the_same_each_time() -> None:
 
 
 def test_arguments_by_name() -> None:
-    assert outcome_of(lambda a, *, b: a - b, (5, 3), ("b",)).value[0] == 2
+    assert outcome_of(lambda a, *, b: a - b, (5, 3), ("b",)).returned == 2
 
 
 def test_gradients() -> None:
     weight = torch.ones(2, requires_grad=True)
-    assert outcome_of(lambda w: {"y": [w * 2]}, copied((weight,))).has_gradient
-    assert not outcome_of(lambda w: w.detach(), copied((weight,))).has_gradient
+    counts = [outcome_of(call, (weight,)).gradients for call in (lambda w: {"y": [w * 2]}, lambda w: w.detach())]
+    # The argument is one of them.
+    assert counts == [2, 1]
 
 
-def test_copies_keep_what_is_no_tensor() -> None:
-    module, x = torch.nn.Linear(2, 2), torch.ones(2, requires_grad=True)
-    (first, (second, third), named) = copied((module, [x, 3], {"a": x}))
-    assert first is module
-    assert (third, second is x, second.requires_grad, second.is_leaf) == (3, False, True, True)
-    assert named["a"] is not x
+@dataclass
+class Answer:
+    """What models return."""
+
+    logits: torch.Tensor
+    loss: float
+
+
+def test_fields_of_a_dataclass_are_compared() -> None:
+    base, other, wrong = (outcome_of(lambda y=y: Answer(y, 1.0), ()) for y in (X, X * (1 + 1e-7), X + 1))
+    assert (compared(base, other), compared(base, wrong)) == (CLOSE, DIFFERS)
+    assert compared(base, outcome_of(lambda: {"logits": X, "loss": 1.0}, ())) == DIFFERS
+
+
+def test_an_array_of_numpy_is_compared_as_a_tensor() -> None:
+    outcomes = [outcome_of(lambda y=y: y.numpy(), ()) for y in (X, X * (1 + 1e-7), X + 1)]
+    assert [compared(outcomes[0], each) for each in outcomes] == [EQUAL, CLOSE, DIFFERS]
+
+
+NEAR = [1.0, 1.0 + 1e-9, 1.0 + 2e-6, 1.0 + 1e-3, 1.02, float("nan"), float("inf"), 0.0, 2e-5, 9e-6]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.int32, torch.bool]
+)
+def test_tensors_are_as_close_as_torch_says(dtype: torch.dtype) -> None:
+    numbers = [
+        torch.tensor(value).nan_to_num(3, 4).to(dtype) if not dtype.is_floating_point else torch.tensor(value).to(dtype)
+        for value in NEAR
+    ]
+    for base in numbers:
+        for other in numbers:
+            verdict = DIFFERS
+            for found, tolerance in ((CLOSE, {}), (EQUAL, {"rtol": 0, "atol": 0})):
+                with contextlib.suppress(AssertionError):
+                    torch.testing.assert_close(other, base, equal_nan=True, **tolerance)
+                    verdict = found
+            assert compared(Outcome(base), Outcome(other)) == verdict
+
+
+def test_comparing_tensors_imports_no_distributed_tensors() -> None:
+    lines = (
+        "import sys, torch; from overhead_lens.worker.outputs import Outcome, compared; before = {*sys.modules}",
+        "print(compared(*(Outcome(torch.ones(3) + 1e-7 * n) for n in (0, 3))), compared(Outcome(1.0), Outcome(2.0)))",
+        "print({'sympy', 'torch.distributed.tensor'} & ({*sys.modules} - before))",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert done.stdout == "close differs\nset()\n"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from overhead_lens.remedies.remedy import Call, Remedy, refuse
-
-_FILE = "aot_inductor.pt2"
 
 
 def _apply(call: Call) -> Call:
@@ -18,13 +17,22 @@ def _apply(call: Call) -> Call:
     refuse(not has_packages, "this torch has no torch._inductor.aoti_compile_and_package")
     only_tensors = not call.keywords and all(isinstance(value, torch.Tensor) for value in call.args)
     refuse(not only_tensors, "an argument is not a tensor, or is passed by name")
-    file = call.folder / _FILE
+    return replace(call, compile_options=None, build=_built)
+
+
+def _built(call: Call) -> Callable[..., Any]:
+    """The package of a call, compiled for the number of threads of this process unless another process has done so."""
+    import torch
+    from torch import _inductor as inductor
+
+    file = call.folder / f"aot_inductor-{torch.get_num_threads()}.pt2"
     if not file.exists():
+        call.folder.mkdir(parents=True, exist_ok=True)
         module = call.function if isinstance(call.function, torch.nn.Module) else _module_of(call.function)
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():
             inductor.aoti_compile_and_package(torch.export.export(module, call.args), package_path=str(file))
-    loaded = inductor.aoti_load_package(str(file))
-    return replace(call, function=loaded, compile_options=None)
+    loaded: Callable[..., Any] = inductor.aoti_load_package(str(file))
+    return loaded
 
 
 def _module_of(function: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from overhead_lens.remedies.remedy import Call, Remedy, refuse
@@ -29,9 +30,9 @@ def _apply(call: Call) -> Call:
     import torch
 
     found = call.reached(torch.optim.Optimizer, torch.nn.Module)
-    code: Any = getattr(getattr(call.function, "__func__", call.function), "__code__", None)
-    fills = "zero_grad" in getattr(code, "co_names", ()) and any(value is False for value in code.co_consts)
-    refuse(not fills, "the function does not call zero_grad(set_to_none=False)")
+    codes = [function.__code__ for function in call.reached(FunctionType)]
+    fills = ["zero_grad" in code.co_names and any(value is False for value in code.co_consts) for code in codes]
+    refuse(not any(fills), "the function does not call zero_grad(set_to_none=False)")
     refuse(not found, "the function reaches no optimizer and no module")
     return call.inside(partial(_dropping, found))
 

@@ -13,6 +13,7 @@ in a fresh one.
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -52,7 +53,7 @@ _BASE_PROCESSES = 3
 _OWN_ROUND = 1_000
 _MOST_CAPTURES = 3
 # What workers leave for each other.
-_SHARED = ("outcomes.pt", "aot_inductor.pt2")
+_SHARED = "shared"
 
 _BRIEF = Effort(processes=1, blocks=10, clock_budget_ns=300_000_000, samples_per_process=600)
 _CONFIRMING = Effort(processes=6, blocks=48, clock_budget_ns=800_000_000, samples_per_process=900, sampled_every=3)
@@ -135,6 +136,7 @@ class _Recording:
 
     def run(self) -> None:
         """Record all parts of the advice, one after the other."""
+        self._shared_folder.mkdir()
         self._check_file()
         effort = replace(self.request.effort, processes=min(_BASE_PROCESSES, self.request.effort.processes))
         record(replace(self.request, output=self.folder / BASE, effort=effort), self.listener)
@@ -149,12 +151,15 @@ class _Recording:
         listed = self._listed
         within_a_call = [each for each in found if not listed[each.remedy].own_process]
         self._confirm(go_together(within_a_call, {name: each.group for name, each in listed.items()}))
-        for name in _SHARED:
-            (self.folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self._shared_folder)
 
     @property
     def _listed(self) -> Mapping[str, Listed]:
         return {} if self.catalog is None else {listed.name: listed for listed in self.catalog.remedies}
+
+    @property
+    def _shared_folder(self) -> Path:
+        return self.folder.absolute() / _SHARED
 
     def _check_file(self) -> None:
         """A wrong file of remedies is refused before anything is measured."""
@@ -265,7 +270,7 @@ class _Recording:
     def _load(self, workers: Sequence[Worker]) -> None:
         ask_all(workers, LOAD, **self.request.load_arguments())
         file = None if self.file is None else str(self.file.absolute())
-        self.catalog = ask_all(workers, LIST, file=file, folder=str(self.folder.absolute()))[0]
+        self.catalog = ask_all(workers, LIST, file=file, folder=str(self._shared_folder))[0]
 
     def _start(self, name: str) -> Worker:
         request, log = self.request, self.folder / f"{name}.log"
@@ -297,7 +302,7 @@ class _Recording:
             with self._giving_up(name):
                 worker.receive(LOAD)
                 if name != BASE and number == 0:
-                    self.trials[name] = worker.ask(COMPARE, folder=str(self.folder.absolute()))
+                    self.trials[name] = worker.ask(COMPARE, folder=str(self._shared_folder))
                 worker.send(WARM_UP)
         for name, worker in workers.items():
             if not self._is_out(name):
@@ -389,7 +394,7 @@ class _Recording:
         return replace(
             self.request,
             variables={**self.request.variables, **variables},
-            remedies=Remedies(names=tuple(names), file=self.file, folder=self.folder),
+            remedies=Remedies(names=tuple(names), file=self.file, folder=self._shared_folder),
         )
 
     # ------------------------------------------------------------------ what is stored

@@ -15,7 +15,7 @@ from overhead_lens.errors import MeasurementError, OverheadLensError
 from overhead_lens.instruments.ablation.rungs import RungCall
 from overhead_lens.instruments.ablation.worker import RungTimer
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, refuse
-from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compared, copied, outcome_of
+from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compared, outcome_of, what_differs
 from overhead_lens.worker.remedied import Remedied, changed, known_remedies, remedied
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.workload import Workload
@@ -24,8 +24,8 @@ BASE = "base"
 _KEPT = "advise"
 _OUTCOMES = "outcomes.pt"
 _LISTED = ("name", "summary", "how", "safety", "shrinks", "source", "group", "own_process")
-# Variables in which Inductor keeps addresses for the code that it generates.
-_INDUCTORS = "_TORCHINDUCTOR_"
+# Variables that Inductor sets: addresses for the code that it generates, and where it keeps this code.
+_INDUCTORS = ("_TORCHINDUCTOR_", "TORCHINDUCTOR_CACHE_DIR")
 
 
 class Trials:
@@ -38,9 +38,11 @@ class Trials:
         self._base = _outcome(Remedied(workload))
         # The check of a call that changes its own state may hold for the first call only.
         self.checks = _is_accepted(workload)
-        again = compared(self._base, _outcome(Remedied(workload)))
-        self.repeats = again in (EQUAL, CLOSE)
-        self.reason = self._base.reason or ("it cannot be compared" if again == UNKNOWN else "")
+        again = _outcome(Remedied(workload))
+        verdict, path = compared(self._base, again), what_differs(self._base, again)
+        self.repeats = verdict in (EQUAL, CLOSE)
+        left = f"called twice, it leaves another {path}" if path else ""
+        self.reason = self._base.reason or ("it cannot be compared" if verdict == UNKNOWN else left)
 
     def applies(self, name: str) -> dict[str, Any]:
         """Whether a remedy that needs a process of its own can be tried; returns the fields of ``stored.Trial``."""
@@ -87,7 +89,7 @@ class Trials:
         except Exception as error:
             return None, _trial("failed", _why(error), leaks=before != _state())
         output = compared(self._base, outcome) if self.repeats else UNKNOWN
-        loses = self._base.has_gradient and not outcome.has_gradient
+        loses = self._base.gradients > outcome.gradients
         return made, _trial("measured", None, output=output, loses_gradient=loses, leaks=before != _state())
 
     def timer(self) -> RungTimer:
@@ -96,27 +98,29 @@ class Trials:
 
     def save(self) -> None:
         """Write the outcome of the call as it is, for processes that try one remedy each."""
-        file = self._folder / _OUTCOMES
+        file, base = self._folder / _OUTCOMES, self._base
+        same = [path for path, leaf in base.left.items() if leaf is base.before.get(path, self)]
+        changed = {path: leaf for path, leaf in base.left.items() if path not in {*same}}
         try:
-            torch.save((self._base.value, self._base.reason, self.repeats, self.checks), file)
+            torch.save((base.returned, changed, same, base.reason, self.repeats, self.checks), file)
         except Exception as error:
-            torch.save((None, f"it cannot be written: {type(error).__name__}", False, self.checks), file)
+            torch.save((None, {}, [], f"it cannot be written: {type(error).__name__}", False, self.checks), file)
 
 
 def _outcome(made: Remedied, *, checks: bool = False) -> Outcome:
-    """The outcome inside all contexts; the copies are made outside, since tensors made in inference mode are others.
+    """The outcome inside all contexts, which are left before the state is compared.
 
     Raises:
         MeasurementError: The scenario ``checks`` the result, and it is wrong.
     """
     workload = made.workload
     call = partial(_checked, workload) if checks else workload.call
+    function = workload.scenario.variants[workload.variant]
     contexts = [made.entered_at_first, made.entered] if made.late_contexts else [made.entered]
-    for context in contexts:
-        copies = copied(workload.args)
-        with context():
-            outcome = outcome_of(call, copies, workload.keywords)
-    return outcome
+    outcomes = [
+        outcome_of(call, workload.args, workload.keywords, function=function, inside=context) for context in contexts
+    ]
+    return outcomes[-1]
 
 
 def _is_accepted(workload: Workload) -> bool:
@@ -141,7 +145,7 @@ def _checked(workload: Workload, *args: Any, **keywords: Any) -> Any:
 def _change(call: Call) -> tuple[object, ...]:
     """What remedies made of a call, without the objects that they make again each time."""
     code = getattr(call.function, "__code__", type(call.function))
-    return code, call.keywords, call.compile_options, len(call.contexts), len(call.late_contexts)
+    return code, call.keywords, call.compile_options, call.build, len(call.contexts), len(call.late_contexts)
 
 
 def _trial(status: str, reason: str | None, **fields: Any) -> dict[str, Any]:
@@ -225,10 +229,12 @@ def time_remedies(session: Session, block_ns: int, rounds: int, budget_ns: int, 
 @operation
 def compare_outcome(session: Session, folder: str) -> dict[str, Any]:
     """Hold the call of this process, which has remedies, against the outcome of the call as it is."""
-    value, reason, repeats, checks = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
+    returned, changed, same, reason, repeats, checks = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
     try:
-        base, own = Outcome(value, reason), _outcome(Remedied(session.workload), checks=checks)
+        own = _outcome(Remedied(session.workload), checks=checks)
     except Exception as error:
         return _trial("failed", _why(error))
+    left = {path: own.before[path] for path in same if path in own.before}
+    base = Outcome(returned, {**left, **changed}, reason=reason)
     output = compared(base, own) if repeats else UNKNOWN
-    return _trial("measured", None, output=output, loses_gradient=base.has_gradient and not own.has_gradient)
+    return _trial("measured", None, output=output, loses_gradient=base.gradients > own.gradients)

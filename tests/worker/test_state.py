@@ -1,0 +1,226 @@
+"""What a call leaves behind is seen and undone, wherever the call finds it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from overhead_lens.worker.outputs import DIFFERS, EQUAL, UNKNOWN, compared, outcome_of, what_differs
+from overhead_lens.worker.state import State
+
+X = torch.ones(4, 2)
+Step = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def trained(model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> torch.Tensor:
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+MODEL = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+OPTIMIZER = torch.optim.AdamW(MODEL.parameters())
+SCHEDULER = torch.optim.lr_scheduler.StepLR(OPTIMIZER, 1)
+
+
+class Trainer:
+    """A step that is a method, with a counter of the class."""
+
+    steps = 0
+
+    def __init__(self) -> None:
+        self.parts = SimpleNamespace(model=MODEL, optimizer=OPTIMIZER)
+        self.losses: deque[float] = deque()
+
+    def step(self, x: torch.Tensor) -> None:
+        Trainer.steps += 1
+        self.losses.append(float(trained(self.parts.model, self.parts.optimizer, x)))
+        self.last = self.losses[-1]
+
+
+@dataclass(slots=True)
+class Slotted:
+    """An object without a dictionary."""
+
+    optimizer: torch.optim.Optimizer
+
+    def __call__(self, x: torch.Tensor) -> None:
+        trained(MODEL, self.optimizer, x)
+
+
+def with_globals(x: torch.Tensor) -> torch.Tensor:
+    return trained(MODEL, OPTIMIZER, x)
+
+
+def scheduled(x: torch.Tensor) -> None:
+    with_globals(x)
+    SCHEDULER.step()
+
+
+def closure() -> Callable[..., Any]:
+    model, optimizer = MODEL, OPTIMIZER
+    return lambda x: trained(model, optimizer, x)
+
+
+STEPS: dict[str, Step] = {
+    "arguments": (trained, (MODEL, OPTIMIZER, X)),
+    "globals": (with_globals, (X,)),
+    "called by name": (lambda x: with_globals(x), (X,)),
+    "scheduler": (scheduled, (X,)),
+    "closure": (closure(), (X,)),
+    "partial": (partial(trained, MODEL, OPTIMIZER), (X,)),
+    "method": (Trainer().step, (X,)),
+    "object": (Slotted(OPTIMIZER), (X,)),
+    "in an argument": (lambda parts, x: trained(parts["model"], *parts["rest"], x), ({"model": MODEL, "rest": [OPTIMIZER]}, X)),
+}  # fmt: skip
+
+
+def everything() -> dict[str, Any]:
+    return dict(State(model=MODEL, optimizer=OPTIMIZER, scheduler=SCHEDULER, counter=Trainer).leaves)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_training_step_is_seen_and_undone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    call, args = STEPS[name]
+    before = everything()
+    base, again = (outcome_of(call, args) for _ in range(2))
+    after = everything()
+    assert (compared(base, again), what_differs(base, again)) == (EQUAL, "")
+    assert [*before] == [*after]
+    assert all(bool(torch.as_tensor(before[path] == after[path]).all()) for path in before if before[path] is not None)
+    changed = {path for path, leaf in base.left.items() if leaf is not base.before.get(path)}
+    # Weights, statistics of the normalization, what the optimizer keeps for each weight.
+    for number, parameter in ((0, "weight"), (0, "bias"), (1, "weight"), (1, "running_mean")):
+        assert any(f"['{number}']" in path and f"['{parameter}']" in path for path in changed)
+    assert any(path.endswith("['exp_avg']") for path in changed)
+    monkeypatch.setattr(sys.modules["torch.optim.adam"], "adam", lambda *_, **__: None)
+    assert compared(base, outcome_of(call, args)) == DIFFERS
+
+
+def test_what_differs_is_named() -> None:
+    trainer = Trainer()
+
+    def noted(loss: float) -> None:
+        trainer.losses.append(loss)
+
+    base, other = outcome_of(noted, (1.0,)), outcome_of(noted, (2.0,))
+    assert what_differs(base, other) == "function.trainer.losses[0]"
+    assert what_differs(outcome_of(lambda: 1, ()), outcome_of(lambda: 2, ())) == ""
+
+
+GENERATOR, DRAW = torch.Generator(), random.Random(3)  # noqa: S311 (drawn numbers, no secret)
+ARRAY, NUMBERS, PLACE = np.zeros(2), {1, 2}, torch.zeros(2)
+SCALE = torch.nn.Parameter(torch.ones(2))
+WEIGHT = torch.nn.Parameter(torch.ones(2))
+INFERENCE = torch.inference_mode()(torch.zeros)(2)
+
+
+def counted() -> int:
+    global COUNT
+    COUNT += 1
+    return COUNT
+
+
+COUNT = 0
+
+
+def nonlocal_count() -> Callable[[], int]:
+    count = 0
+
+    def next_one() -> int:
+        nonlocal count
+        count += 1
+        return count
+
+    return next_one
+
+
+def attribute() -> int:
+    attribute.calls = getattr(attribute, "calls", 0) + 1  # type: ignore[attr-defined]
+    return attribute.calls  # type: ignore[attr-defined, no-any-return]
+
+
+def accumulated() -> torch.Tensor:
+    WEIGHT.sum().backward()
+    assert WEIGHT.grad is not None
+    return WEIGHT.grad
+
+
+def elsewhere() -> float:
+    WEIGHT.data = WEIGHT.data + 1
+    return float(WEIGHT.data[0])
+
+
+def frozen() -> bool:
+    WEIGHT.requires_grad_(not WEIGHT.requires_grad)
+    return WEIGHT.requires_grad
+
+
+def recorded() -> bool:
+    PLACE.add_(SCALE * 2)
+    return PLACE.requires_grad
+
+
+@torch.inference_mode()
+def cached() -> float:
+    return float(INFERENCE.add_(1)[0])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.rand(2, generator=GENERATOR),
+        lambda: DRAW.random(),
+        lambda: float(np.add(ARRAY, 1, out=ARRAY)[0]),
+        lambda: NUMBERS.add(len(NUMBERS) + 5),
+        lambda: PLACE.add_(1).tolist(),
+        *(counted, nonlocal_count(), attribute, accumulated, elsewhere, frozen, recorded, cached),
+    ],
+)
+def test_it_begins_where_the_call_before_it_began(call: Callable[[], Any]) -> None:
+    base, again = (outcome_of(call, ()) for _ in range(2))
+    assert compared(base, again) == EQUAL
+    assert any(leaf is not base.before.get(path) for path, leaf in base.left.items())
+
+
+def test_what_a_call_that_fails_has_changed_is_undone() -> None:
+    def fails(x: torch.Tensor) -> None:
+        x.add_(1)
+        raise ValueError
+
+    x = torch.zeros(2)
+    with pytest.raises(ValueError):  # noqa: PT011 (the call's own)
+        outcome_of(fails, (x,))
+    assert x.tolist() == [0.0, 0.0]
+
+
+def test_two_names_of_one_tensor_stay_so() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+
+    def step(given: torch.Tensor, optimizer: torch.optim.Optimizer) -> None:
+        given.sum().backward()
+        optimizer.step()
+
+    assert outcome_of(step, (weight, optimizer)).left["args[0]"].tolist() == [0.0, 0.0]
+
+
+def test_what_cannot_be_copied_is_unknown() -> None:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    base = outcome_of(lambda: len(deep), ())
+    assert (base.returned, base.reason) == (1, "its state cannot be copied: RecursionError")
+    assert compared(base, base) == UNKNOWN
