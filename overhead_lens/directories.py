@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.captures.directory import study_of
+from overhead_lens.captures.directory import read_capture, study_of
 from overhead_lens.captures.files import DELTA, META, RANK
 from overhead_lens.errors import UsageError
 from overhead_lens.taxonomy.classifier import Classifier
@@ -60,6 +60,18 @@ def kind_of(path: Path) -> str:
     return study if study in _KINDS else CALL
 
 
+def _checked_kind(path: Path) -> Directory:
+    """The row of a directory's kind. A call's capture is checked before the analysis is imported.
+
+    Raises:
+        UsageError: It is not a complete, sound capture.
+    """
+    kind = kind_of(path)
+    if kind == CALL:
+        read_capture(path)
+    return _KINDS[kind]
+
+
 def load_directory(path: Path, classifier: Classifier) -> Any:
     """The result that is stored in a directory.
 
@@ -68,7 +80,7 @@ def load_directory(path: Path, classifier: Classifier) -> Any:
     """
     if path.is_file():
         raise UsageError(f"{path} is a file, not a capture directory; `analyze` reads traces")
-    kind = _KINDS[kind_of(path)]
+    kind = _checked_kind(path)
     return _load(kind.load)(path, *([classifier] if kind.by_rules else []))
 
 
@@ -93,6 +105,8 @@ def compare_directories(base: Path, new: Path, classifier: Classifier, margin_sh
         raise UsageError(
             "a watched process compares with a watched process, a run with a run, a capture with a capture"
         )
+    for path in (base, new):
+        _checked_kind(path)
     kind = _KINDS[min(kinds)]
     if not kind.compare:
         return _load("stored:compare_captures")(base, new, classifier, margin_share, force=force)
@@ -105,7 +119,7 @@ def export_directory(path: Path, target: Path, form: str, classifier: Classifier
     Raises:
         UsageError: It holds nothing to write in that format, is damaged, or the file cannot be written.
     """
-    writer = _KINDS[kind_of(path)].export or _KINDS[CALL].export
+    writer = _checked_kind(path).export or _KINDS[CALL].export
     _load(writer.format(form))(path, target, classifier)
 
 

@@ -20,6 +20,10 @@ class UsageError(OverheadLensError):
     exit_code = EXIT_USAGE
 
 
+class MismatchError(UsageError):
+    """Two captures differ in more than the code: machine, versions or sizes."""
+
+
 class MeasurementError(OverheadLensError):
     """A measurement could not be made on this machine or did not finish."""
 

@@ -14,7 +14,7 @@ from overhead_lens.captures.directory import Capture, damaged, read_capture
 from overhead_lens.captures.files import DELTA
 from overhead_lens.comparison.difference import compare_budgets, differences
 from overhead_lens.comparison.model import Delta
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import MismatchError
 from overhead_lens.instruments.ablation.evidence import read_ablation
 from overhead_lens.instruments.calibration.evidence import read_calibration
 from overhead_lens.instruments.clock.evidence import read_blocks
@@ -30,10 +30,6 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure
 from overhead_lens.traces.structure.model import StructureDelta
-
-
-class MismatchError(UsageError):
-    """Two captures differ in more than the code: machine, versions or sizes."""
 
 
 def budget_of(path: Path, classifier: Classifier) -> Budget:

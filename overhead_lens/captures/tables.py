@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Least values of the columns that every timed block has.
 BLOCK_COLUMNS: Mapping[str, int] = {"process": 0, "block": 0, "calls": 1, "wall_ns": 0, "reference_ns": 1}
@@ -14,6 +15,8 @@ BLOCK_COLUMNS: Mapping[str, int] = {"process": 0, "block": 0, "calls": 1, "wall_
 
 def write_table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows that have the same keys."""
+    import pandas as pd
+
     pd.DataFrame(list(rows)).to_parquet(path, index=False)
 
 
@@ -27,6 +30,8 @@ def read_table(path: Path, least: Mapping[str, int], others: Iterable[str] = ())
         OSError: The file cannot be read.
         ValueError: It is not such a table; the message names the file and the column.
     """
+    import pandas as pd
+
     rows = pd.read_parquet(path)
     missing = sorted({*least, *others} - set(rows.columns))
     if missing or rows.empty:

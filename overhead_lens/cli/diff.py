@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.errors import EXIT_REGRESSION, UsageError
+from overhead_lens.errors import EXIT_REGRESSION, MismatchError, UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.command import argument, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
@@ -26,9 +26,7 @@ def diff(
 ) -> None:
     """Compare two captures or runs and exit 1 if the new one is slower. Also show what changed between traces or processes."""
     from overhead_lens.directories import checks_context, compare_directories
-    from overhead_lens.stored import MismatchError, compare_traces
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import Format, show
 
     margin_share = given.parse_share("--margin", margin, bare=0.01)
     classifier = default_classifier(rules)
@@ -38,6 +36,8 @@ def diff(
     if base.is_file() != new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")
     if base.is_file():
+        from overhead_lens.stored import compare_traces
+
         refuse(context, "with traces, whose times are not judged", "margin", "allow_mismatch")
         delta = compare_traces(base, new, classifier)
     else:
@@ -49,6 +49,8 @@ def diff(
             delta = compare_directories(base, new, classifier, margin_share, force=allowed)
         except MismatchError as error:
             raise UsageError(f"{error}: use --allow-mismatch to compare them anyway") from error
+    from overhead_lens.terminal.output import Format, show
+
     show(delta, Format(json_, html, classifier, force=force))
     # Traces and watched processes say what changed, and not whether it became slower.
     if getattr(delta, "verdict", None) == "slower":

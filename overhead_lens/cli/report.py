@@ -26,11 +26,12 @@ def report(
     """Print a stored capture, run, job, watched process, ladder, sweep, comparison or advice."""
     from overhead_lens.directories import load_directory, uses_rules
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import Format, show
 
     capture = newest_or(capture)
     classifier = default_classifier(rules)
     result = load_directory(capture, classifier)
     if not uses_rules(capture):
         refuse(context, f"with {capture}, whose times have no categories", "rules")
+    from overhead_lens.terminal.output import Format, show
+
     show(result, Format(json_, html, classifier, force=force))

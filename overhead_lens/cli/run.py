@@ -45,11 +45,8 @@ def run(
     The report goes to stderr at the end, with --output to that directory. The exit code is the program's.
     """
     from overhead_lens.machine.request import CAPTURES
-    from overhead_lens.report.forms import to_html, to_json
-    from overhead_lens.studies.run.analysis import run_budget_of
     from overhead_lens.studies.run.record import NotStoredError, Program, record_run
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import print_result, write_text
 
     refuse_on_windows("run", "; runs made there can be read here")
     program = Program(_checked_command(command or []), _checked(step))
@@ -63,6 +60,11 @@ def run(
         _say(str(error))
         _end_as(error.code)
     with _noting_failures():
+        # The program has not waited for these imports.
+        from overhead_lens.report.forms import to_html, to_json
+        from overhead_lens.studies.run.analysis import run_budget_of
+        from overhead_lens.terminal.output import print_result, write_text
+
         budget = run_budget_of(path, classifier)
         with _noting_failures():
             if output is not None:

@@ -33,6 +33,40 @@ def test_help_imports_nothing_heavy() -> None:
         assert command in done.stdout
 
 
+ENDING = (
+    "import sys; sys.argv = ['overhead-lens', *{!r}]\n"
+    "from overhead_lens.__main__ import main\n"
+    "{}\n"
+    "try: main()\n"
+    "except SystemExit: pass\n"
+    "print('HEAVY', sorted({{'torch', 'pandas', 'numba', 'scipy', 'pyarrow', 'numpy', 'perfetto'}} & set(sys.modules)))"
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "gone"],
+        ["diff", "gone", "gone"],
+        ["export", "gone"],
+        ["open", "gone"],
+        ["schema"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_needs_no_analysis_imports_none(words: list[str], tmp_path: Path) -> None:
+    code = ENDING.format(words, "")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.endswith("HEAVY []\n")
+
+
+def test_a_program_under_run_starts_before_the_analysis_is_imported(tmp_path: Path) -> None:
+    recorded = "from overhead_lens.studies.run import record; record.record_run = lambda *_: sys.exit(0)"
+    code = ENDING.format(["run", "train.py"], recorded)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "HEAVY []\n"
+
+
 def test_the_readme_names_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [command for command in commands() if not re.search(rf"`{command}[ `]", readme)] == []

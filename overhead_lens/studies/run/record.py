@@ -22,8 +22,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
 from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.captures.model import recorded
@@ -138,6 +136,9 @@ def _write(
     """Write all files, ``meta.json`` last; ``ended_ns`` is when the process had ended."""
     rows = area.rows()
     if rows:
+        # The program has ended: it does not wait for this import.
+        import pandas as pd
+
         pd.DataFrame(rows, columns=StepRecord._fields).to_parquet(folder / STEPS, index=False)
     if sampler.sampled:
         write_blocks(folder / STACKS, _blocks(sampler.sampled, area.read(Word.THREAD)))

@@ -6,10 +6,9 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
-import pandas as pd
 from msgspec import Meta, Struct
 
 from overhead_lens.captures.directory import Kind, damaged, read_meta
@@ -17,6 +16,9 @@ from overhead_lens.captures.files import STACKS
 from overhead_lens.captures.model import Recorded
 from overhead_lens.captures.tables import read_table
 from overhead_lens.samplers.blocks import SampledBlock, read_blocks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STEPS = "steps.parquet"
 
