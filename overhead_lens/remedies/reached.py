@@ -136,7 +136,10 @@ def _of_function(function: types.FunctionType) -> Holder | None:
     code, known = function.__code__, function.__globals__
     names = frozenset(_names(code))
     modules = [known[name] for name in sorted(names) if isinstance(known.get(name), types.ModuleType)]
-    spaces = {"": known, **{each.__name__: vars(each) for each in modules if _origin(each.__name__) == _OWN}}
+    spaces = {each.__name__: vars(each) for each in modules if _origin(each.__name__) == _OWN}
+    # A library's wrapper is named after the user's function that it wraps.
+    if _origin(known.get("__name__")) == _OWN:
+        spaces[""] = known
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     given = {"defaults": function.__defaults__, "keywords": function.__kwdefaults__, "attributes": vars(function)}
     return Holder({**cells, **{name: _Named(space, names) for name, space in spaces.items()}, **given})

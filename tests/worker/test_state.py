@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from overhead_lens.remedies.reached import _Named, walk
 from overhead_lens.worker.outputs import DIFFERS, EQUAL, UNKNOWN, compared, outcome_of, what_differs
 from overhead_lens.worker.state import State
 
@@ -224,3 +225,12 @@ def test_what_cannot_be_copied_is_unknown() -> None:
     base = outcome_of(lambda: len(deep), ())
     assert (base.returned, base.reason) == (1, "its state cannot be copied: RecursionError")
     assert compared(base, base) == UNKNOWN
+
+
+def test_a_wrapper_of_a_library_is_entered_for_what_it_wraps() -> None:
+    wrapped = torch.compile(with_globals, backend="eager")
+    reached = [value for _, value, _ in walk(wrapped, "", {})]
+    assert any(value is OPTIMIZER for value in reached)
+    spaces = {value.space["__name__"] for value in reached if isinstance(value, _Named)}
+    assert __name__ in spaces
+    assert not any(name.startswith("torch") for name in spaces)
