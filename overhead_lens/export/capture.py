@@ -18,9 +18,8 @@ from overhead_lens.captures.files import KINETO, KINETO_STACK, PERFETTO
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, operator_lane
 from overhead_lens.export.lanes.call import Span, categories_in, events_of_call, one_call
 from overhead_lens.export.lanes.clock import block_counter, interval_lane
-from overhead_lens.export.lanes.events import event_lanes
+from overhead_lens.export.lanes.events import OPERATORS_LANE, event_lanes
 from overhead_lens.export.lanes.model import Lane, Section
-from overhead_lens.export.lanes.placement import OPERATORS_LANE
 from overhead_lens.export.lanes.samples import placed_stacks
 from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -10,10 +12,99 @@ import numpy.typing as npt
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.lanes.flows import Flows, find_flows
 from overhead_lens.export.lanes.model import Lane, Slice, ThreadKey, Value
-from overhead_lens.export.lanes.placement import ANNOTATIONS, CATEGORIES_LANE, LANE_KINDS, STREAM, placed_rows
 from overhead_lens.export.names import readable
+from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.taxonomy import torch_names
+
+CATEGORIES_LANE = "Categories"
+PYTHON_LANE = "Python"
+OPERATORS_LANE = "Operators"
+STREAM = "stream"
+ANNOTATIONS = "annotations"
+LANE_KINDS = (CATEGORIES_LANE, PYTHON_LANE, OPERATORS_LANE, STREAM, ANNOTATIONS)
+
+# Spans on a stream that are not its work: they overlap its kernels and get a lane beside them.
+ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
+
+_COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", "correlation", "sequence"]
+
+
+def placed_rows(
+    events: pd.DataFrame, categories: pd.DataFrame | None = None, *, separates_python: bool = True
+) -> pd.DataFrame:
+    """Every event and category interval, in file order; arguments as of ``event_lanes``.
+
+    Returns:
+        Columns ``name``, ``cat`` (as given); ``pid``, ``tid`` (str: process and thread, for a device row its device and
+        stream); ``kind`` (str, one of ``LANE_KINDS``); ``start_ns``, ``dur_ns``, ``correlation``, ``sequence`` (int64, the
+        last two -1 where absent).
+    """
+    parts = [_events(events, PYTHON_LANE if separates_python else OPERATORS_LANE)]
+    if categories is not None:
+        parts.append(_categories(categories))
+    parts = [part for part in parts if len(part)] or parts[:1]
+    rows: pd.DataFrame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    return rows
+
+
+def _events(events: pd.DataFrame, python_lane: str) -> pd.DataFrame:
+    category = events["cat"]
+    on_stream, annotates = category.isin(DEVICE_CATEGORIES), category.isin(ANNOTATION_CATEGORIES)
+    kind = np.select(
+        [on_stream, annotates, category == "python_function"], [STREAM, ANNOTATIONS, python_lane], OPERATORS_LANE
+    )
+    of_device = on_stream | annotates
+    placed = events.assign(
+        kind=kind,
+        pid=_number_or_label(events, "device", "pid", of_device),
+        tid=_number_or_label(events, "stream", "tid", of_device).str.removeprefix("stream "),
+        correlation=_link(events, "correlation"),
+        sequence=_link(events, "sequence"),
+    )
+    rows: pd.DataFrame = placed[_COLUMNS].reset_index(drop=True)
+    return rows
+
+
+def _categories(categories: pd.DataFrame) -> pd.DataFrame:
+    """Category intervals as rows."""
+    placed = categories.assign(
+        name=categories["category"],
+        cat="host category",
+        kind=CATEGORIES_LANE,
+        pid=_labels(categories["pid"]),
+        tid=_labels(categories["tid"]),
+        correlation=-1,
+        sequence=-1,
+    )
+    rows: pd.DataFrame = placed[_COLUMNS].reset_index(drop=True)
+    return rows
+
+
+def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: pd.Series[bool]) -> pd.Series[str]:
+    """``label`` as text, replaced by the device's ``number`` where there is one."""
+    labels = _labels(events[label])
+    if number not in events.columns:
+        return labels
+    return labels.mask(of_device & (events[number] >= 0), events[number].astype(str))
+
+
+def _labels(column: pd.Series) -> pd.Series[str]:
+    """A process or thread as the file names it (a number, text, or nothing) as text."""
+    codes, values = pd.factorize(column, use_na_sentinel=False)
+    labelled: pd.Series[str] = pd.Series(
+        np.array([_label(value) for value in values], dtype=object)[codes], index=column.index
+    )
+    return labelled
+
+
+def _label(value: object) -> str:
+    return readable(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _link(events: pd.DataFrame, column: str) -> pd.Series[int] | int:
+    return events[column] if column in events.columns else -1
+
 
 DEVICES = "Devices"
 
@@ -129,3 +220,63 @@ def _arguments(correlation: int, sequence: int) -> dict[str, Value]:
     if sequence >= 0:
         arguments["sequence"] = sequence
     return arguments
+
+
+_Pairs = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Numbers of the arrows at each row of a frame.
+
+    Attributes:
+        leaving: Row position to the arrows that leave it.
+        arriving: Row position to the arrows that arrive at it.
+    """
+
+    leaving: dict[int, tuple[int, ...]]
+    arriving: dict[int, tuple[int, ...]]
+
+
+def find_flows(rows: pd.DataFrame) -> Flows:
+    """The arrows between ``placed_rows``: from a launch to its device work, from a forward operator to its backward.
+
+    An arrow leaves the end that starts first. A device's clock can run behind the host's, so that a kernel "starts" before
+    its launch; such a pair stays linked, and its arrow shows the skew.
+    """
+    starts = rows["start_ns"].to_numpy()
+    leaving: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+    arriving: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+    for number, (source, target) in enumerate([*_launches(rows), *_backwards(rows)], 1):
+        first, second = (source, target) if starts[source] <= starts[target] else (target, source)
+        leaving[first] += (number,)
+        arriving[second] += (number,)
+    return Flows(dict(leaving), dict(arriving))
+
+
+def _launches(rows: pd.DataFrame) -> _Pairs:
+    """Pairs of a correlation's first host event and each of its device events; a graph launch has many."""
+    linked = rows[rows["correlation"] >= 0].sort_values("start_ns", kind="stable")
+    host = linked[linked["kind"] == OPERATORS_LANE].drop_duplicates("correlation")
+    return _pairs(host, linked[linked["kind"] == STREAM], "correlation")
+
+
+def _backwards(rows: pd.DataFrame) -> _Pairs:
+    """A forward operator and each run of its backward node.
+
+    The operators inside a forward operator carry its sequence number as well; the last one to start before the backward
+    made the node (``generateForwardBackwardLink`` in torch/csrc/profiler/collection.cpp).
+    """
+    linked = rows[rows["sequence"] >= 0].sort_values("start_ns", kind="stable")
+    is_backward = linked["name"].map(str).str.startswith(torch_names.BACKWARD_NODE_PREFIX).astype(bool)
+    backward = linked[is_backward]
+    first_backward_ns = linked["sequence"].map(backward.drop_duplicates("sequence").set_index("sequence")["start_ns"])
+    forward = linked[linked["start_ns"] < first_backward_ns].drop_duplicates("sequence", keep="last")
+    return _pairs(forward, backward, "sequence")
+
+
+def _pairs(sources: pd.DataFrame, targets: pd.DataFrame, link: str) -> _Pairs:
+    """Row positions of each target and the one source that shares its ``link``."""
+    source_of = dict(zip(sources[link].tolist(), sources.index.tolist(), strict=True))
+    links = zip(targets[link].tolist(), targets.index.tolist(), strict=True)
+    return [(source_of[number], target) for number, target in links if number in source_of]
