@@ -12,9 +12,8 @@ from overhead_lens.captures.files import KINETO, KINETO_STACK
 from overhead_lens.errors import UsageError
 from overhead_lens.export.capture import write_capture
 from overhead_lens.export.chrome import write_chrome
-from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import budget_lane
-from overhead_lens.export.speedscope import write_speedscope
+from overhead_lens.export.speedscope import write_collapsed, write_speedscope
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.stack import Stack

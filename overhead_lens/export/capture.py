@@ -5,32 +5,101 @@ The axis is that of one call: everything begins at zero and has its own length, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from overhead_lens.budget.model import Breakdown
-from overhead_lens.budget.trace import category_lane
+from overhead_lens.budget.model import Breakdown, Wall
+from overhead_lens.budget.trace import category_lane, loop_events
 from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.captures.files import KINETO, KINETO_STACK, PERFETTO
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, operator_lane
-from overhead_lens.export.lanes.call import Span, categories_in, events_of_call, one_call
-from overhead_lens.export.lanes.clock import block_counter, interval_lane
 from overhead_lens.export.lanes.events import OPERATORS_LANE, event_lanes
-from overhead_lens.export.lanes.model import Lane, Section
-from overhead_lens.export.lanes.samples import placed_stacks
+from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice
+from overhead_lens.export.lanes.threads import placed_stacks
 from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.stack import Stack
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.traces.timeline import Nesting
 from overhead_lens.units import format_ns
 from overhead_lens.worker.loop import LOOP_NAME
+
+Span = tuple[int, int]
+
+
+def one_call(events: pd.DataFrame, calls: int) -> Span | None:
+    """Start and end of the call of median length, in the events' time; None if the calls cannot be separated.
+
+    A trace does not say where a call begins. All calls of a loop raise the same outermost events, so they form one
+    equal group per call::
+
+        loop     |-------------------------------------------------|
+        events    |add| |mul|     |add| |mul|     |add| |mul|
+        call      |-------------->|-------------->|
+
+    A call lasts until the next one begins. The last of several calls is left out, since nothing marks its end.
+    """
+    host, window = loop_events(events)
+    if host.empty or calls < 1:
+        return None
+    start_ns, end_ns = host["start_ns"].to_numpy(), (host["start_ns"] + host["dur_ns"]).to_numpy()
+    loop = np.flatnonzero(host["name"].astype(str).str.endswith(f": {LOOP_NAME}") & (host["cat"] == "python_function"))
+    outermost = np.flatnonzero(Nesting(start_ns, end_ns - start_ns).parent == (loop[0] if len(loop) else -1))
+    firsts = _firsts(outermost, host["name"].to_numpy(), calls)
+    if firsts is None:
+        return None
+    if calls == 1:
+        return (int(start_ns[loop[0]]), int(end_ns[loop[0]])) if len(loop) else window
+    begins = start_ns[firsts]
+    chosen = np.argsort(np.diff(begins), kind="stable")[(calls - 2) // 2]
+    return int(begins[chosen]), int(begins[chosen + 1])
+
+
+def _firsts(outermost: Ints, names: np.ndarray, calls: int) -> Ints | None:
+    """Positions of each call's first event, if the outermost events form that many equal groups."""
+    size, rest = divmod(len(outermost), calls)
+    if not size or rest:
+        return None
+    groups = names[outermost].reshape(calls, size)
+    return outermost[::size] if (groups == groups[0]).all() else None
+
+
+def events_of_call(events: pd.DataFrame, call: Span) -> pd.DataFrame:
+    """Host events that begin in the call, on any thread, and the device work that they launched.
+
+    Device work without a launch in the trace belongs to the call in which it begins.
+    """
+    on_device = events["cat"].isin(DEVICE_CATEGORIES)
+    begins = events["start_ns"].between(*call, inclusive="left")
+    host = begins & ~on_device & (events["cat"] != "Trace")
+    launches = _correlations(events, ~on_device)
+    mine = _correlations(events, host)
+    work = on_device & (events["correlation"].isin(mine) | (begins & ~events["correlation"].isin(launches)))
+    chosen: pd.DataFrame = events[host | work]
+    return chosen
+
+
+def _correlations(events: pd.DataFrame, rows: pd.Series[bool]) -> set[int]:
+    return set(events.loc[rows & (events["correlation"] >= 0), "correlation"].tolist())
+
+
+def categories_in(lane: pd.DataFrame, call: Span) -> pd.DataFrame:
+    """Consecutive pieces cut to the call: ``start_ns``, ``dur_ns``, ``category``."""
+    start_ns = lane["start_ns"].clip(*call)
+    dur_ns = (lane["start_ns"] + lane["dur_ns"]).clip(*call) - start_ns
+    cut: pd.DataFrame = lane.assign(start_ns=start_ns, dur_ns=dur_ns)[dur_ns > 0]
+    return cut
+
 
 TRACED = "Traced call"
 TRACED_WITH_STACKS = "With Python stacks"
@@ -154,3 +223,49 @@ def _sections(lanes: list[Lane], title: str, text: str, only: str = "") -> Itera
         shown = "" if lane.name == only else f": {lane.name.lower()}"
         thread = f" of thread {lane.thread[1]}" if several and lane.thread else ""
         yield Section(replace(lane, name=f"{title}{shown}{thread}", thread=None, group="", description=text))
+
+
+BLOCKS = "Timed blocks"
+
+_BINS = 60
+_LONGEST = 1.5
+
+
+def block_counter(clock: pd.DataFrame, wall: Wall) -> Counter:
+    """Histogram of timed blocks: at each time of the axis, the number of blocks whose calls took about that long.
+
+    The axis is that of one call, so the peak is where the budget ends::
+
+        budget    | python           | dispatcher  |
+        blocks                                  ___====__
+                  0                             wall
+
+    Blocks above 1.5 times the wall time are counted at that time, to keep the axis short.
+    """
+    longest_ns = max(wall.ns + 1, int(_LONGEST * wall.ns))
+    call_ns = np.minimum((clock["wall_ns"] / clock["calls"]).to_numpy(), longest_ns)
+    width_ns = max(1, longest_ns // (_BINS * 4), int(np.ptp(call_ns)) // _BINS)
+    counts = np.bincount((call_ns // width_ns).astype(np.int64))
+    description = (
+        f"Blocks of calls timed by the bare clock, {len(clock):,} in all: how many took that long per call. "
+        f"Each column is {format_ns(width_ns)} wide; what took longer than {format_ns(longest_ns)} is counted there."
+    )
+    return Counter(BLOCKS, "blocks", _changes(counts.tolist(), width_ns), description)
+
+
+def interval_lane(wall: Wall) -> Lane:
+    """The interval of the wall time, where it lies on the axis of a call."""
+    low_ns, high_ns = (round(bound) for bound in wall.ci95_ns)
+    kind = wall.interval if wall.is_range else "95 % interval"
+    name = f"{kind} of the wall time: {format_ns(low_ns)} .. {format_ns(high_ns)}"
+    arguments = {"wall ns": wall.ns, "processes": wall.processes, "blocks": wall.blocks, "calls": wall.calls}
+    return Lane(kind, [Slice(max(0, low_ns), max(0, low_ns, high_ns), name, "interval", arguments)])
+
+
+def _changes(counts: Sequence[int], width_ns: int) -> list[tuple[int, float]]:
+    """Positions at which a staircase function changes, and its new values; it begins and ends at zero."""
+    points = [(0, 0.0)]
+    for place, count in enumerate([*counts, 0]):
+        if count != points[-1][1]:
+            points.append((place * width_ns, float(count)))
+    return points if points[1:2] != [(0, points[1][1])] else points[1:]

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import BUDGET
 from overhead_lens.export.lanes.model import Section
 from overhead_lens.export.lanes.threads import thread_key, thread_lane, thread_name, thread_stacks
 from overhead_lens.export.perfetto.picture import Picture, write_picture
 from overhead_lens.export.perfetto.stacks import flamegraphs
-from overhead_lens.export.speedscope import Profile, write_profiles
+from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.studies.attach.analysis import make_process
 from overhead_lens.studies.attach.stored import read_process

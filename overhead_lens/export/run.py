@@ -1,27 +1,51 @@
-"""A run of a user's program for viewers other than Perfetto: the stacks of its steps, and the steps that were traced."""
+"""A run of a user's program for other viewers: its steps, their stacks, and the steps that were traced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from overhead_lens.budget.threads import MAIN
 from overhead_lens.captures.files import KINETO
 from overhead_lens.errors import UsageError
 from overhead_lens.export.chrome import write_chrome
-from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import BUDGET_GROUP, host_slices
-from overhead_lens.export.lanes.model import Lane
-from overhead_lens.export.lanes.threads import thread_name
-from overhead_lens.export.perfetto.run import write_run_perfetto
-from overhead_lens.export.speedscope import Profile, write_profiles
-from overhead_lens.readers.kineto.read import read_events
+from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
+from overhead_lens.export.lanes.threads import (
+    placed_stacks,
+    thread_key,
+    thread_lane,
+    thread_name,
+    thread_stacks,
+    without_bottom,
+)
+from overhead_lens.export.names import readable
+from overhead_lens.export.perfetto.analysis import time_sections
+from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
+from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
+from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
+from overhead_lens.program.area import Phase
+from overhead_lens.readers.kineto.read import read_events, read_trace
 from overhead_lens.stack import Stack
-from overhead_lens.studies.run.analysis import other_threads, run_budget, step_stacks
+from overhead_lens.studies.run.analysis import (
+    RegionBudget,
+    RunBudget,
+    counters_by_step,
+    other_threads,
+    run_budget,
+    step_stacks,
+)
+from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.studies.run.stored import StoredRun, read_run
 from overhead_lens.taxonomy.classifier import Classifier
-
-__all__ = ["write_run_chrome", "write_run_collapsed", "write_run_perfetto", "write_run_speedscope"]
+from overhead_lens.traces.analyzer import analyze_over_time, step_windows
+from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.units import NS_PER_US, format_ns
 
 
 def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
@@ -72,3 +96,188 @@ def _stacks(run: StoredRun) -> Iterator[tuple[str, list[Stack]]]:
         yield run.meta.thread_name or MAIN, own
     for thread in others:
         yield f"{thread_name(thread)} ({thread.process}/{thread.thread})", list(thread.stacks)
+
+
+BUDGET_LANE = "Budget of a step"
+STEPS = "Steps"
+STEP_TIME = "Time of a step"
+SLOWEST = "Slowest steps"
+REGION_BUDGET = "budget of a region"
+
+_UNORDERED = "; their order is not the order of events."
+_SLOW_COLOR, _MEASURED_COLOR = "wait", "busy"
+_PHASES = {
+    Phase.WARM_UP: "warm-up",
+    Phase.BARE: "bare (measured)",
+    Phase.ATTACHING: "the sampler attaches",
+    Phase.SAMPLED: "sampled",
+    Phase.TRACED: "traced by torch.profiler",
+    Phase.AFTERWARDS: "after tracing (not measured)",
+}
+_COUNTERS = ("user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns")
+
+
+def write_run_perfetto(path: Path, target: Path, classifier: Classifier) -> None:
+    """Write the capture of a run as a Perfetto trace.
+
+    The axis is that of the program, from its first watched step on. The budget is drawn over one step, which is seen first: a
+    traced one, whose events lie below it, or one that was measured bare.
+
+    Raises:
+        UsageError: The capture is damaged, or the file cannot be written.
+    """
+    run = read_run(path)
+    write_picture(target, _Run(run, run_budget(run, classifier), classifier).picture())
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that is drawn."""
+
+    run: StoredRun
+    budget: RunBudget
+    classifier: Classifier
+
+    @cached_property
+    def steps(self) -> pd.DataFrame | None:
+        """Steps by the axis: ``number``, ``start_ns``, ``end_ns``, ``phase``, and what each added to the counters."""
+        steps = self.run.steps
+        if steps is None or not len(steps):
+            return None
+        table: pd.DataFrame = counters_by_step(steps)[list(_COUNTERS)].clip(lower=0).astype(np.int64)
+        table["number"] = np.arange(len(steps)) + self.run.meta.before
+        table["start_ns"] = steps["begin_ns"] - steps["begin_ns"].iloc[0]
+        table["end_ns"] = steps["end_ns"] - steps["begin_ns"].iloc[0]
+        table["phase"] = steps["phase"]
+        return table
+
+    @cached_property
+    def shown(self) -> tuple[int, int, int] | None:
+        """Number, start and end of the step that the budget is drawn over; None for a budget of the whole run.
+
+        It is the step of median length: of the traced steps, else of the bare ones, else of all.
+        """
+        if self.steps is None or self.budget.per != "step":
+            return None
+        phase = Phase.BARE if self.traced is None else Phase.TRACED
+        of_phase = self.steps[self.steps["phase"] == phase]
+        own = of_phase if len(of_phase) else self.steps
+        lengths = (own["end_ns"] - own["start_ns"]).sort_values(kind="stable")
+        middle = own.loc[lengths.index[(len(own) - 1) // 2]]
+        return int(middle["number"]), int(middle["start_ns"]), int(middle["end_ns"])
+
+    @property
+    def start_ns(self) -> int:
+        """Start of the budget."""
+        return 0 if self.shown is None else self.shown[1]
+
+    def picture(self) -> Picture:
+        """The whole picture."""
+        traced, budget, start_ns = self.traced, self.budget, self.start_ns
+        over_time, lanes = ([], []) if traced is None else time_sections(traced)
+        threads = [thread_lane(thread, start_ns=start_ns, text=" beside its steps") for thread in budget.threads]
+        sections = [
+            Section(self._budget_lane()),
+            *self._step_sections(),
+            *(Section(self._region_lane(region)) for region in budget.regions),
+            *map(Section, threads),
+            *over_time,
+        ]
+        shown_ns = 0 if self.shown is None else self.shown[2] - start_ns
+        view = start_ns, start_ns + view_ns(budget.wall.ns, shown_ns)
+        names = {} if traced is None else traced.trace.thread_names
+        return Picture(sections, view, lanes, self._flamegraphs(), names)
+
+    def _flamegraphs(self) -> list[Flamegraph]:
+        meta = self.run.meta
+        stepping = (str(meta.pid), str(meta.thread or meta.pid))
+        own, others = step_stacks(self.run), other_threads(self.run)
+        fitted, start_ns, budget = self.classifier.fitted(own), self.start_ns, self.budget
+        placed = placed_stacks(own, budget.host, fitted, start_ns=start_ns, shown=without_bottom)
+        stacks = {stepping: list(placed), **thread_stacks(others, budget.threads, self.classifier, start_ns=start_ns)}
+        names = {stepping: budget.steps.thread or MAIN, **{thread_key(each): thread_name(each) for each in others}}
+        return flamegraphs(stepping, " ".join(budget.command), stacks, names, start_ns + budget.wall.ns)
+
+    def _budget_lane(self) -> Lane:
+        budget, steps = self.budget, self.budget.steps
+        slices = host_slices(budget.host, start_ns=self.start_ns)
+        command, length = readable(" ".join(budget.command)), format_ns(budget.wall.ns)
+        if self.shown is None:
+            text = f"{command}: the whole run took {length}. The categories sum to it{_UNORDERED}"
+            return Lane("Budget of the run", slices, description=text)
+        text = (
+            f"One step, {length}: the mean of {steps.wall_of}. Drawn over step {self.shown[0]:,}; zoom out for the "
+            f"whole run. The categories sum to it{_UNORDERED} {command}; steps by {steps.found_by}"
+            f"{f', {readable(steps.where)}' if steps.where else ''}."
+        )
+        return Lane(BUDGET_LANE, slices, description=text)
+
+    def _step_sections(self) -> Iterator[Section]:
+        if self.steps is None:
+            return
+        slowest = {slow.step: slow for slow in self.budget.slowest}
+        lengths_us = (self.steps["end_ns"] - self.steps["start_ns"]) / NS_PER_US
+        points = zip(self.steps["start_ns"].tolist(), lengths_us.tolist(), strict=True)
+        yield Section(
+            Counter(STEP_TIME, "µs", points, "How long each step took, from its beginning to the next one's.")
+        )
+        if slowest:
+            own = self.steps[self.steps["number"].isin(list(slowest))]
+            text = "Steps that took more than twice the median, and why: by what their counters have more than the median step's."
+            yield Section(Lane(SLOWEST, _step_slices(own, slowest), description=text))
+        text = "Every step that was watched, below what was measured then, with what it added to the main thread's counters."
+        yield Section(Lane(STEPS, _phases_and_steps(self.steps, slowest), description=text))
+
+    def _region_lane(self, region: RegionBudget) -> Lane:
+        name = readable(region.name)
+        text = (
+            f"Region {name}: {format_ns(region.wall.ns)}, the mean of the {region.count:,} times that measured steps entered it. "
+            f"The categories sum to it{_UNORDERED}"
+        )
+        return Lane(f"Region {name}", _region_slices(region, name, self.start_ns), description=text)
+
+    @cached_property
+    def traced(self) -> Analyzed | None:
+        """The traced steps, moved to where they were in the run; None if none were traced."""
+        path = self.run.path / KINETO
+        if self.steps is None or not path.exists():
+            return None
+        trace = read_trace(path)
+        starts_ns = self.steps.loc[self.steps["phase"] == Phase.TRACED, "start_ns"].tolist()
+        windows = [(number, window) for number, window in step_windows(trace.events) if number < len(starts_ns)]
+        if not windows:
+            return None
+        moved_ns = round(float(np.median([starts_ns[number] - window.start_ns for number, window in windows])))
+        events = trace.events.assign(start_ns=trace.events["start_ns"] + max(0, moved_ns))
+        return analyze_over_time(replace(trace, events=events), self.classifier)
+
+
+def _region_slices(region: RegionBudget, name: str, start_ns: int) -> Iterator[Slice]:
+    arguments: dict[str, Value] = {"ns": region.wall.ns, "entered in measured steps": region.count}
+    title = f"{name} {format_ns(region.wall.ns)}"
+    yield Slice(start_ns, start_ns + region.wall.ns, title, "region", arguments)
+    yield from host_slices(region.host, start_ns=start_ns, kind=REGION_BUDGET)
+
+
+def _phases_and_steps(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[Slice]:
+    """Stretches of one phase, and in each its steps."""
+    stretch = (steps["phase"] != steps["phase"].shift()).cumsum()
+    for _, own in steps.groupby(stretch):
+        phase = Phase(int(own["phase"].iloc[0]))
+        start_ns, end_ns = int(own["start_ns"].iloc[0]), int(own["end_ns"].max())
+        color = _MEASURED_COLOR if phase is Phase.BARE else ""
+        yield Slice(start_ns, end_ns, _PHASES[phase], "phase", {"steps": len(own)}, color=color)
+        yield from _step_slices(own, slowest)
+
+
+def _step_slices(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[Slice]:
+    columns = ("number", "start_ns", "end_ns", *_COUNTERS)
+    for number, start_ns, end_ns, *added in zip(*(steps[column].tolist() for column in columns), strict=True):
+        arguments: dict[str, Value] = {"step": number, "ns": end_ns - start_ns}
+        arguments.update({name: value for name, value in zip(_COUNTERS, added, strict=True) if value})
+        slow = slowest.get(number)
+        name = f"step {number}"
+        if slow is not None:
+            arguments["because"] = readable(slow.because)
+            name = f"slow step {number}: {format_ns(end_ns - start_ns)}, {readable(slow.because)}"
+        yield Slice(start_ns, end_ns, name, "step", arguments, color=_SLOW_COLOR if slow else "")

@@ -1,4 +1,4 @@
-"""Sampled stacks for speedscope (https://www.speedscope.app/file-format-schema.json).
+"""Sampled stacks for speedscope (https://www.speedscope.app/file-format-schema.json), and as folded stacks.
 
 Each distinct stack becomes one sample whose weight is its share of the wall time, of one call or of a watched thread. The weights
 are integer nanoseconds and sum to it exactly. Speedscope's left-heavy view shows where the time goes; the order in time
@@ -88,3 +88,23 @@ def _sampled(profile: Profile, frames: dict[StackFrame, int]) -> dict[str, Any]:
 def _frame(frame: StackFrame) -> dict[str, Any]:
     described: dict[str, Any] = {"name": readable(frame.function or "[unresolved]"), "file": readable(frame.location)}
     return {**described, "line": frame.line} if frame.line else described
+
+
+def write_collapsed(path: Path, groups: Sequence[tuple[str, Sequence[Stack]]]) -> None:
+    """Write stacks, each group below a root frame of its name; a semicolon in a name becomes a comma, for it separates frames.
+
+    Args:
+        path: Replaced when the file is complete; compressed where the name ends in ``.gz``.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    with replacing_text(path) as file:
+        for name, stacks in groups:
+            for stack in stacks:
+                frames = (name, *(str(frame) for frame in stack.frames))
+                file.write(f"{';'.join(_name(frame) for frame in frames)} {stack.count}\n")
+
+
+def _name(text: str) -> str:
+    return " ".join(readable(text).replace(";", ",").split())

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.budget.model import DeviceShare, Guard, Operator, Wall
+from overhead_lens.export.capture import block_counter, categories_in, events_of_call, interval_lane, one_call
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, host_slices, operator_lane
-from overhead_lens.export.lanes.call import categories_in, events_of_call, one_call
-from overhead_lens.export.lanes.clock import block_counter, interval_lane
-from overhead_lens.export.lanes.memory import memory_sections
+from overhead_lens.export.lanes.counters import memory_sections
 from overhead_lens.export.lanes.model import Counter, Lane
-from overhead_lens.export.lanes.samples import placed_stacks
+from overhead_lens.export.lanes.threads import placed_stacks
 from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME

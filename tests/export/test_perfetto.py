@@ -17,10 +17,10 @@ from overhead_lens.errors import UsageError
 from overhead_lens.export.lanes.budget import budget_lane
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice
-from overhead_lens.export.lanes.samples import Placed
-from overhead_lens.export.perfetto.colors import SEEDS, SHADES
+from overhead_lens.export.lanes.threads import Placed
 from overhead_lens.export.perfetto.picture import EXPLAINED, Picture, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
+from overhead_lens.export.perfetto.tracks import SEEDS, SHADES
 from overhead_lens.export.viewer.address import duration_sql
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES

@@ -13,10 +13,9 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.export.lanes.budget import busy_slice, host_slices, idle_slice
-from overhead_lens.export.lanes.counters import counter_sections
+from overhead_lens.export.lanes.counters import counter_sections, memory_sections
 from overhead_lens.export.lanes.critical_path import path_sections
 from overhead_lens.export.lanes.events import CATEGORIES_LANE, event_lanes
-from overhead_lens.export.lanes.memory import memory_sections
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
 from overhead_lens.export.lanes.modules import module_sections
 from overhead_lens.export.names import readable, thread_title

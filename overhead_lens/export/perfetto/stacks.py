@@ -9,7 +9,7 @@ from typing import Any
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped, unused-ignore]
 
 from overhead_lens.export.lanes.model import ThreadKey
-from overhead_lens.export.lanes.samples import Placed
+from overhead_lens.export.lanes.threads import Placed
 from overhead_lens.export.perfetto.packets import PacketSequence
 from overhead_lens.stack import StackFrame
 from overhead_lens.taxonomy.names import short_symbol
