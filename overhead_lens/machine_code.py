@@ -126,14 +126,18 @@ def _flat(arguments: Sequence[Any]) -> Iterator[int]:
             yield int(argument)
 
 
-def jit(function: Any) -> Any:
-    """A function that numba compiles when it is first called, in every process if its cache cannot be written."""
+def jit(function: Any, *, inline: bool = False) -> Any:
+    """A function that numba compiles when it is first called, in every process if its cache cannot be written.
+
+    With ``inline`` its code becomes part of every function that calls it.
+    """
     from numba import njit
 
+    options = {"nogil": True, "boundscheck": False, "forceinline": inline}
     try:
-        return njit(cache=True, nogil=True, boundscheck=False)(function)
+        return njit(cache=True, **options)(function)
     except RuntimeError:
-        return njit(nogil=True, boundscheck=False)(function)
+        return njit(**options)(function)
 
 
 # ---------------------------------------------------------------- what is kept

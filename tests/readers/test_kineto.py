@@ -7,6 +7,7 @@ import json
 import os
 import re
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from hypothesis import strategies as st
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto import contents as kineto
 from overhead_lens.readers.kineto import memory, stream, work
+from overhead_lens.readers.kineto.event import COMPLETE, parse_row
 from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace
 from overhead_lens.readers.kineto.read import read_events, read_trace
+from overhead_lens.readers.kineto.source import opened
 from tests.drawn.trace_text import Number, as_json, document, event, pretty, written
 from tests.public_traces import public_traces, reference
 
@@ -628,10 +631,99 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
+SOUND = '{"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": {"stream": 1, "correlation": 5}}'
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{, "name": "a", "ph": "X", "ts": 1, "dur": 1}',
+        '{"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": {, "correlation": 5}}',
+        '{"ph": "X"\n"ph": "X", "name": "a", "ts": 1, "dur": 1}',
+        '{"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": {"stream": 1\n"stream": 1}}',
+        '{"ph": "X", "name": "a", "ts": 1, "dur": 1, }',
+    ],
+)
+def test_a_comma_is_missed_where_it_was_before_and_stray_where_none_was(tmp_path: Path, entry: str) -> None:
+    indented = SOUND.replace("{", "{\n")
+    text = f"{SOUND},{indented},{SOUND},{entry},{SOUND},{indented}"
+    trace = scanned(written(tmp_path, f'{{"traceEvents": [{text}]}}'), 1 << 16)
+    assert (list(trace.events["correlation"]), trace.issues) == ([5] * 5, {"damaged_event": 1})
+
+
+@pytest.mark.parametrize("damage", ["{{, {}}}", '{{"k7": 7 {}}}', "{{{}, }}"])
+def test_of_many_keys_none_hides_a_stray_or_missing_comma(tmp_path: Path, damage: str) -> None:
+    keys = [f'"k{number}": {number}' for number in range(100)]
+    sound = [f'{{"ph": "X", "ts": 1, "dur": 1, "args": {{{key}, {", ".join(keys)}}}}}' for key in keys]
+    damaged = [damage.format(f'{key}, "ph": "X", "ts": 1, "dur": 1') for key in keys]
+    damaged_arguments = [f'{{"ph": "X", "ts": 1, "dur": 1, "args": {damage.format(key)}}}' for key in keys]
+    entries = zip(sound, damaged_arguments, sound, damaged, sound, strict=True)
+    text = ",".join(entry for group in entries for entry in group)
+    trace = scanned(written(tmp_path, f'{{"traceEvents": [{text}]}}'), 1 << 20)
+    assert (len(trace.events), trace.issues) == (300, {"damaged_event": 200})
+
+
+def test_keys_mean_the_same_wherever_they_are_and_whatever_follows_them(tmp_path: Path) -> None:
+    entries = [
+        '{"ph": "X", "name": "a", "ts": 1, "correlation": 9, "args": {"correlation": 5, "name": "b", "ts": 7}}',
+        '{"ph": "X", "name": "a", "ts":   1, "correlation": 9, "args": {"correlation": \n\t 5, "name": "b", "ts": 7}}',
+        '{"ph": "X", "name": "a", "ts": 1, "correlation": 9, "args": {"ts": 7, "name": "b", "correlation": 5}}',
+        '{"args": {"correlation": 5}, "correlation": 9, "ts": 1, "name": "a", "ph": "X"}',
+    ]
+    for block_bytes in (40, 1 << 16):
+        trace = scanned(written(tmp_path, f'{{"traceEvents": [{", ".join(entries * 3)}]}}'), block_bytes)
+        found = set(zip(trace.events["name"], trace.events["start_ns"], trace.events["correlation"], strict=True))
+        assert (found, len(trace.events), trace.origin_ns, trace.issues["missing_duration"]) == (
+            {("a", 0, 5)},
+            12,
+            1000,
+            12,
+        )
+
+
+@pytest.mark.parametrize("end", [",", " ,", "\n"])
+def test_numbers_of_every_length(tmp_path: Path, end: str) -> None:
+    digits = "1234567890123456789"
+    wholes = [sign + digits[:count] for count in range(1, 20) for sign in ("", "-")]
+    times = [whole + places for whole in wholes for places in ("", *(f".{digits[:count]}" for count in range(1, 11)))]
+    others = [*("0", "-0", "0.5", "-0.0", "1e3", "12345678e1", "1.e2", "true", "null"), *("1234567x", "1.", "-", "--1")]
+    entries = [
+        f'{{"dur":{time}{end}{"" if "," in end else ","}"args":{{"correlation":{whole}{end.strip(",")}}},"ts":{time},"ph":"X"}}'
+        for time, whole in zip([*times, *others], [*(wholes * 11), *others], strict=True)
+    ]
+    path = written(tmp_path, "[" + ",".join(entries) + "]")
+    with opened(path) as source:
+        read = stream.scan(source, [], path)
+    expected = [parse_row(entry.encode()) for entry in entries]
+    kept = [row for row in expected if row.kind == COMPLETE]
+    for name in ("start_ns", "dur_ns", "correlation"):
+        assert read.columns.values[name].tolist() == [getattr(row, name) for row in kept]
+    assert read.issues == Counter(row.issue for row in expected if row.issue is not None)
+
+
+@pytest.mark.parametrize("block_bytes", [50, 1 << 16])
+def test_names_of_every_length_that_differ_in_one_letter(tmp_path: Path, block_bytes: int) -> None:
+    names = [
+        text
+        for size in range(28)
+        for text in ("a" * size, *("a" * at + "b" + "a" * (size - at - 1) for at in range(size)))
+    ]
+    assert len(set(names)) == 406
+    trace = scanned(written(tmp_path, document([event(name) for name in names * 2])), block_bytes)
+    assert list(trace.events["name"]) == names * 2
+
+
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(entries=st.lists(EVENTS, max_size=8), compact=st.booleans(), block_bytes=st.integers(17, 300))
-def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: bool, block_bytes: int) -> None:
-    path = written(tmp_path, document(entries, compact=compact, with_stack=1))
+@given(
+    entries=st.lists(EVENTS, max_size=8),
+    times=st.integers(1, 3),
+    compact=st.booleans(),
+    block_bytes=st.integers(17, 300) | st.integers(301, 3_000),
+)
+def test_both_ways_read_the_same(
+    tmp_path: Path, entries: list[dict], times: int, compact: bool, block_bytes: int
+) -> None:
+    path = written(tmp_path, document(entries * times, compact=compact, with_stack=1))
     whole, parts = read_trace(path), scanned(path, block_bytes)
     assert rows(whole.events) == rows(parts.events)
     assert rows(whole.memory) == rows(parts.memory)

@@ -25,21 +25,22 @@ Decode = Callable[[Sequence[int]], list[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Rows of a trace, column by column, before they become a frame.
+    """Rows of a trace, column by column, before they become frames.
 
     Attributes:
-        kind: int8, shape ``(n,)``: ``COMPLETE``, ``LABEL``, ``MEMORY`` or ``COUNTER``.
-        values: For each name of ``CODES`` int32 indices into ``strings``, for each name of ``NUMBERS`` int64; all of shape
-            ``(n,)``. In a label's row ``name`` is the thread's name.
+        values: Of the complete events: for each name of ``CODES`` int32 indices into ``strings``, for each name of ``NUMBERS``
+            int64; all of shape ``(n,)``.
         strings: Strings by index; duplicates become one category.
+        beside: The same of the other rows, and their ``kind`` (int8): ``LABEL``, whose ``name`` is the thread's name, ``MEMORY``
+            or ``COUNTER``.
         memory: int64 ``(m, len(memory.NUMBERS))``: what the rows of kind ``MEMORY`` say, in their order.
         counters: What the rows of kind ``COUNTER`` say, in their order.
-        work: int64 ``(m, 1 + len(WORK_COLUMNS))``: a row, ascending, and what its arguments say of device work.
+        work: int64 ``(m, 1 + len(WORK_COLUMNS))``: a row of ``values``, ascending, and what its arguments say of device work.
     """
 
-    kind: Ints
     values: MutableMapping[str, Ints]
     strings: Sequence[str]
+    beside: Mapping[str, Ints]
     memory: Ints = field(default_factory=lambda: np.zeros((0, len(MEMORY_NUMBERS)), dtype=np.int64))
     counters: Sequence[Values] = ()
     work: Ints = field(default_factory=lambda: np.zeros((0, 1 + len(WORK_COLUMNS)), dtype=np.int64))
@@ -54,7 +55,7 @@ class Contents:
         event_count: Entries of ``traceEvents``.
         raw_bytes: Size of the decompressed text.
         metadata: Values beside ``traceEvents``.
-        arguments: Makes what decodes ``args`` of rows of a frame, from the row of the columns per row of the frame.
+        arguments: Makes what decodes ``args`` of rows of a frame, from the row of ``columns.values`` per row of the frame.
     """
 
     path: Path

@@ -95,12 +95,13 @@ class _Reading:
     """Converts the entries of a document to rows.
 
     Attributes:
-        arguments: JSON text of ``args`` per row.
+        arguments: JSON text of ``args`` per complete event.
     """
 
     def __init__(self, entries: Sequence[_Event]) -> None:
         self._codes: dict[str, int] = {}
-        self._rows: list[tuple[Any, ...]] = []
+        self._events: list[tuple[Any, ...]] = []
+        self._beside: list[tuple[Any, ...]] = []
         self.arguments: list[msgspec.Raw] = []
         self.issues: Counter[str] = Counter()
         self._memory: list[Numbers] = []
@@ -111,12 +112,10 @@ class _Reading:
 
     def columns(self) -> Columns:
         """The rows, column by column."""
-        table = np.array(self._rows, dtype=np.int64).reshape(-1, 1 + len(CODES) + len(NUMBERS))
-        values = {name: table[:, 1 + at].astype(np.int32) for at, name in enumerate(CODES)}
-        values |= {name: table[:, 1 + len(CODES) + at].copy() for at, name in enumerate(NUMBERS)}
+        values, beside = _table(self._events), _table(self._beside)
         work = np.array(self._work, dtype=np.int64).reshape(-1, 1 + len(WORK_COLUMNS))
         memory = np.array(self._memory, dtype=np.int64).reshape(-1, len(MEMORY_NUMBERS))
-        return Columns(table[:, 0].astype(np.int8), values, list(self._codes), memory, self._counters, work)
+        return Columns(values, list(self._codes), beside, memory, self._counters, work)
 
     def _add(self, entry: _Event, read: EventFields, work: WorkNumbers) -> None:
         if read.issue is not None:
@@ -128,14 +127,18 @@ class _Reading:
         if read.kind == OTHER:
             return
         if work is not NONE and read.kind == COMPLETE:
-            self._work.append((len(self._rows), *work))
+            self._work.append((len(self._events), *work))
         codes = self._codes
         name = codes.setdefault(read.name, len(codes))
         cat = codes.setdefault(read.cat, len(codes))
         pid = codes.setdefault(read.pid, len(codes))
         tid = codes.setdefault(read.tid, len(codes))
-        self._rows.append((read.kind, name, cat, pid, tid, *read[1 + len(CODES) : -1]))
-        self.arguments.append(entry.args)
+        row = (read.kind, name, cat, pid, tid, *read[1 + len(CODES) : -1])
+        if read.kind == COMPLETE:
+            self._events.append(row)
+            self.arguments.append(entry.args)
+        else:
+            self._beside.append(row)
 
     def _says(self, read: _Read | None, known: list[_Read], issue: str) -> bool:
         """Keep what an entry without a duration says; one that says nothing is only counted."""
@@ -144,6 +147,13 @@ class _Reading:
         else:
             known.append(read)
         return read is not None
+
+
+def _table(rows: Sequence[tuple[Any, ...]]) -> dict[str, Ints]:
+    """Columns of rows."""
+    table = np.array(rows, dtype=np.int64).reshape(-1, 1 + len(CODES) + len(NUMBERS)).T
+    columns = {name: column.copy() for name, column in zip(("kind", *CODES, *NUMBERS), table, strict=True)}
+    return columns | {name: columns[name].astype(np.int32) for name in CODES}
 
 
 def _row(entry: _Event) -> tuple[EventFields, WorkNumbers]:

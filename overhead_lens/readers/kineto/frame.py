@@ -15,7 +15,6 @@ from overhead_lens.readers.kineto.counters import PLACES, Values
 from overhead_lens.readers.kineto.event import (
     ABSENT,
     BEYOND,
-    COMPLETE,
     COUNTER,
     DAMAGED,
     DEVICE_CATEGORIES,
@@ -40,7 +39,7 @@ class Framed:
         counters: Values of counters, on the same axis.
         work: What device work says of itself.
         earliest_ns: That start as the file has it; 0 without events.
-        rows: int64, shape ``(len(events),)``: row of the columns per row of the frame.
+        rows: int64, shape ``(len(events),)``: row of ``columns.values`` per row of the frame.
         dropped: Events that are not in the frame though they are complete, by reason.
     """
 
@@ -60,23 +59,20 @@ def framed(columns: Columns) -> Framed:
     Raises:
         UsageError: The events span, or last together, more than int64 nanoseconds.
     """
-    complete = np.flatnonzero(columns.kind == COMPLETE)
-    timed = _timed(columns, complete)
-    rows = _placed_on_devices(columns, timed)
+    untimed = _untimed(columns.values)
+    damaged = _placed_on_devices(columns) & ~untimed
+    rows = np.flatnonzero(~(untimed | damaged))
     strings, number_of = _distinct(columns.strings)
-    all_rows = len(rows) == len(columns.kind)
-    names = _thread_names(columns)
-    placed = _placed(columns, MEMORY, ("pid", "tid"), number_of)
-    counted = _placed(columns, COUNTER, PLACES, number_of)
     frame: dict[str, Any] = {}
     for name in (*CODES, *NUMBERS):
         # Popped as it is used: only one column at a time is in memory twice.
         column = columns.values.pop(name)
-        column = column if all_rows else column[rows]
-        frame[name] = _categorical(number_of[column], strings) if name in CODES else column
+        column = column if len(rows) == len(column) else column[rows]
+        frame[name] = _categorical(column, strings, number_of) if name in CODES else column
     starts = frame["start_ns"]
+    placed, counted = _placed(columns.beside, MEMORY), _placed(columns.beside, COUNTER)
     others = np.concatenate((placed["start_ns"], counted["start_ns"]))
-    _check_range(np.concatenate((starts, others)), np.append(frame["dur_ns"], 0))
+    _check_range(starts, others, frame["dur_ns"])
     first = starts if len(starts) else others
     earliest_ns = int(first.min()) if len(first) else 0
     starts -= earliest_ns
@@ -84,28 +80,29 @@ def framed(columns: Columns) -> Framed:
         named["start_ns"] = named["start_ns"] - earliest_ns
     return Framed(
         events=pd.DataFrame(frame, copy=False),
-        memory=memory_frame(placed, columns.memory, strings),
-        counters=counter_frame(counted, columns.counters, strings),
+        memory=memory_frame(placed, columns.memory, strings, number_of),
+        counters=counter_frame(counted, columns.counters, strings, number_of),
         work=work_frame(columns.work[:, 0], columns.work[:, 1:], np.where(frame["device"] >= 0, rows, ABSENT)),
         earliest_ns=earliest_ns,
-        thread_names=names,
+        thread_names=_thread_names(columns),
         rows=rows,
-        dropped={UNTIMED: len(complete) - len(timed), DAMAGED: len(timed) - len(rows)},
+        dropped={UNTIMED: int(untimed.sum()), DAMAGED: int(damaged.sum())},
     )
 
 
-def _placed(columns: Columns, kind: int, names: Sequence[str], number_of: Ints) -> dict[str, Ints]:
-    """Texts (as indices of distinct texts) and times of the rows of one kind."""
-    at = np.flatnonzero(columns.kind == kind)
-    placed = {name: number_of[columns.values[name][at]] for name in names}
-    return {**placed, "start_ns": columns.values["start_ns"][at]}
+def _placed(beside: Mapping[str, Ints], kind: int) -> dict[str, Ints]:
+    """Texts (as indices) and times of the rows of one kind."""
+    at = np.flatnonzero(beside["kind"] == kind)
+    return {name: beside[name][at] for name in (*CODES, "start_ns")}
 
 
-def _check_range(start_ns: Ints, dur_ns: Ints) -> None:
+def _check_range(start_ns: Ints, others_ns: Ints, dur_ns: Ints) -> None:
     """Refuse times whose differences or sums int64 cannot hold; it would wrap around silently."""
-    if not len(start_ns):
+    both = [each for each in (start_ns, others_ns) if len(each)]
+    if not both:
         return
-    if int(start_ns.max()) - int(start_ns.min()) + int(dur_ns.max()) > _INT64_MAX:
+    span_ns = max(int(each.max()) for each in both) - min(int(each.min()) for each in both)
+    if span_ns + (int(dur_ns.max()) if len(dur_ns) else 0) > _INT64_MAX:
         raise UsageError("the trace spans more than 292 years: its timestamps are damaged")
     if dur_ns.sum(dtype=np.float64) >= _INT64_MAX:
         raise UsageError("the events of the trace last more than 292 years together: their durations are damaged")
@@ -118,98 +115,101 @@ def _distinct(strings: Sequence[str]) -> tuple[list[str], Ints]:
     return list(known), np.array(numbers or [0], dtype=np.int32)
 
 
-def _categorical(codes: Ints, strings: Sequence[str]) -> Any:
-    """Categorical of the codes; categories are the strings in use, in the order of ``strings``."""
-    used = np.flatnonzero(np.bincount(codes, minlength=len(strings)))
-    new_code = np.zeros(max(1, len(strings)), dtype=np.int32)
-    new_code[used] = np.arange(len(used))
-    categories: Any = pd.Index([strings[number] for number in used.tolist()], dtype=object)  # type: ignore[arg-type, unused-ignore]
+def _categorical(codes: Ints, strings: Sequence[str], number_of: Ints) -> Any:
+    """Categorical of codes; ``number_of`` has their indices in ``strings``. Categories are those in use, in that order."""
+    is_used = np.zeros(len(number_of), dtype=bool)
+    is_used[codes] = True
+    numbers = np.unique(number_of[is_used])
+    new_code = np.zeros(len(number_of), dtype=_smallest(len(numbers)))
+    new_code[is_used] = np.searchsorted(numbers, number_of[is_used])
+    categories: Any = pd.Index([strings[number] for number in numbers.tolist()], dtype=object)  # type: ignore[arg-type, unused-ignore]
     return pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
 
 
-def _timed(columns: Columns, rows: Ints) -> Ints:
-    """The rows of complete events that have a time: all but those at 0 ns with no duration, a second or more before all others.
+def _smallest(count: int) -> Any:
+    """The dtype in which pandas keeps codes of as many categories."""
+    return next(dtype for dtype in (np.int8, np.int16, np.int32) if count < np.iinfo(dtype).max)
+
+
+def _untimed(values: Mapping[str, Ints]) -> Ints:
+    """Which complete events have no time: those at 0 ns with no duration, a second or more before all others.
 
     That is how Kineto writes device events and runtime calls whose times CUPTI does not give (cupti_activity.h: start and end are
     0): those of the profiler's warm-up (torch 2.11), and of a recording that is exported after the next one began.
     """
-    start_ns = columns.values["start_ns"][rows]
-    lacks_time = (start_ns == 0) & (columns.values["dur_ns"][rows] == 0)
-    if not lacks_time.any() or lacks_time.all() or int(start_ns[~lacks_time].min()) < _FAR_NS:
-        return rows
-    timed: Ints = rows[~lacks_time]
-    return timed
+    start_ns = values["start_ns"]
+    lacks_time: Ints = (start_ns == 0) & (values["dur_ns"] == 0)
+    if lacks_time.any() and (lacks_time.all() or int(start_ns[~lacks_time].min()) < _FAR_NS):
+        lacks_time[:] = False
+    return lacks_time
 
 
-def _placed_on_devices(columns: Columns, rows: Ints) -> Ints:
-    """Set ``device`` and ``stream`` of the complete events, and drop device work that lacks them.
+def _placed_on_devices(columns: Columns) -> Ints:
+    """Set ``device`` and ``stream`` of the complete events; which are device work without them.
 
-    Device work takes them from ``args``, else from process and thread; all other events have -1. Device work is dropped if its
+    Device work takes them from ``args``, else from process and thread; all other events have -1. Device work lacks them if its
     device is not an integer >= 0, or if int64 cannot hold its device or its stream.
 
     Args:
         columns: ``device`` and ``stream`` are changed in place.
-        rows: int64: rows of the complete events.
-
-    Returns:
-        int64: the rows to keep.
     """
     values, strings = columns.values, columns.strings
-    is_work = np.array([text in DEVICE_CATEGORIES for text in strings] or [False])[values["cat"][rows]]
-    work = rows[is_work]
+    is_work = np.array([text in DEVICE_CATEGORIES for text in strings] or [False])[values["cat"]]
+    work = np.flatnonzero(is_work)
     for name, stand_in in (("device", "pid"), ("stream", "tid")):
         numbers = values[name]
-        numbers[rows[~is_work]] = ABSENT
+        np.putmask(numbers, ~is_work, ABSENT)
         absent = work[numbers[work] == ABSENT]
         codes, at = np.unique(values[stand_in][absent], return_inverse=True)
         known = np.array([integer(strings[code], beyond=BEYOND) for code in codes.tolist()], dtype=np.int64)
         numbers[absent] = known[at]
-    is_placed = (values["device"][work] >= 0) & (values["stream"][work] != BEYOND)
-    return rows if is_placed.all() else np.setdiff1d(rows, work[~is_placed], assume_unique=True)
+    is_work[work] = (values["device"][work] < 0) | (values["stream"][work] == BEYOND)
+    return is_work
 
 
 def _thread_names(columns: Columns) -> dict[tuple[str, str], str]:
-    values, strings = columns.values, columns.strings
-    return {
-        (strings[values["pid"][row]], strings[values["tid"][row]]): strings[values["name"][row]]
-        for row in np.flatnonzero(columns.kind == LABEL).tolist()
-    }
+    labels, strings = _placed(columns.beside, LABEL), columns.strings
+    named = zip(*(labels[name].tolist() for name in ("pid", "tid", "name")), strict=True)
+    return {(strings[pid], strings[tid]): strings[name] for pid, tid, name in named}
 
 
 def nothing() -> Framed:
     """The frames of a trace without rows."""
     values: dict[str, Any] = {name: np.zeros(0, dtype=np.int32) for name in CODES}
     values |= {name: np.zeros(0, dtype=np.int64) for name in NUMBERS}
-    return framed(Columns(np.zeros(0, dtype=np.int8), values, []))
+    return framed(Columns(values, [], {"kind": np.zeros(0, dtype=np.int8), **values}))
 
 
-def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str]) -> pd.DataFrame:
+def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str], number_of: Ints) -> pd.DataFrame:
     """The memory frame.
 
     Args:
-        placed: ``pid`` and ``tid`` as indices into ``strings``, and ``start_ns``.
+        placed: ``pid`` and ``tid`` as codes, whose indices in ``strings`` are in ``number_of``, and ``start_ns``.
         table: int64 ``(n, len(MEMORY_NUMBERS))``.
         strings: Distinct texts.
     """
-    columns: dict[str, Any] = {name: _categorical(placed[name], strings) for name in ("pid", "tid")}
+    columns: dict[str, Any] = {name: _categorical(placed[name], strings, number_of) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
-    made: pd.DataFrame = pd.DataFrame(columns)
+    made: pd.DataFrame = pd.DataFrame(columns, copy=False)
     return made
 
 
-def counter_frame(placed: Mapping[str, Ints], values: Sequence[Values], strings: Sequence[str]) -> pd.DataFrame:
+def counter_frame(
+    placed: Mapping[str, Ints], values: Sequence[Values], strings: Sequence[str], number_of: Ints
+) -> pd.DataFrame:
     """The counter frame.
 
     Args:
-        placed: ``name``, ``cat``, ``pid`` and ``tid`` as indices into ``strings``, and ``start_ns``, of each event.
+        placed: ``name``, ``cat``, ``pid`` and ``tid`` as codes, whose indices in ``strings`` are in ``number_of``, and
+            ``start_ns``, of each event.
         strings: Distinct texts.
     """
     event = np.repeat(np.arange(len(values)), [len(read) for read in values])
     series: dict[str, int] = {}
     codes = [series.setdefault(name, len(series)) for read in values for name, _ in read]
-    columns: dict[str, Any] = {name: _categorical(placed[name][event], strings) for name in PLACES}
-    columns["series"] = _categorical(np.array(codes, dtype=np.int64), list(series))
+    columns: dict[str, Any] = {name: _categorical(placed[name][event], strings, number_of) for name in PLACES}
+    columns["series"] = _categorical(np.array(codes, dtype=np.int64), list(series), np.arange(len(series)))
     columns["start_ns"] = placed["start_ns"][event].astype(np.int64)
     columns["value"] = np.array([value for read in values for _, value in read], dtype=np.float64)
     made: pd.DataFrame = pd.DataFrame(columns)

@@ -26,7 +26,7 @@ NUMBER_COUNT = 9
 NAME, CAT, PID, TID = range(4)
 CODE_COUNT = 4
 
-FIELD_COUNT = 39
+FIELD_COUNT = 39 + 11 * (2 + 4 * 33)
 """Fields of the entry being scanned; ``scanner.py`` names them."""
 
 SAID_COUNT = 6

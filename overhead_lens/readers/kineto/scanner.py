@@ -7,10 +7,14 @@ in a string table.
 A malformed entry is damaged. Scanning resumes at the next ``{`` that does not follow a colon: only an entry begins like that.
 Text comes in blocks; an entry that crosses a block's end is scanned again with the next block. Arguments that are not read are
 skipped by their brackets and strings.
+
+Text is read in words of eight bytes. A key is parsed once: where the text behind a value is what followed this key before, the
+next key and its meaning are known.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +39,6 @@ from overhead_lens.readers.kineto.layout import (
     END_OF_ARRAY,
     ENTRIES,
     EXTERNAL,
-    FIELD_COUNT,
     LOST,
     MISSING_DURATION,
     NAME,
@@ -65,15 +68,16 @@ _BYTES, _GRAPH, _GRAPH_NODE, _OCCUPANCY, _BLOCKS, _WARPS = range(6)
 _HAS_SIZE, _DEFER_MEMORY = 31, 32
 _MEMORY = 33  # what an allocation or release says
 _ADDRESS, _SIZE, _ALLOCATED, _RESERVED, _DEVICE_TYPE, _DEVICE_ID = range(6)
+_JOINTS = 39  # from here on kept from one entry to the next
 
-_MORE, _BROKEN = -1, -2
+_MORE, _BROKEN, _DONE = -1, -2, -3
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _POINT = 34, 92, 44, 58, 45, 46
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST, _ZERO, _NINE = 123, 125, 91, 93, 48, 57
 _MOST_WHOLE = 9_223_372_036_854_774  # microseconds; as ns, below the end of int64
-_US_DIGITS = 16
 _HEX_DIGITS = 15
 _DECIMAL_DIGITS = 18
-_MILLIONTHS_DIGITS = 12
+_US_PLACES, _MILLIONTHS = 3, 6
+_MOST_DIGITS = np.array([0, 0, 0, 16, 0, 0, 12])  # before the point, by places
 _MOST_DEPTH = 60
 
 _LOW = np.uint64(0x0101010101010101)
@@ -83,11 +87,34 @@ _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _BLANKS = np.uint64(0x2020202020202020)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
+_ZEROS = np.uint64(0x3030303030303030)
+_ABOVE_NINE = np.uint64(0x7676767676767676)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_PAIRS, _FOURS, _EIGHT = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
+_TEN, _HUNDRED, _TEN_THOUSAND = np.uint64(10), np.uint64(100), np.uint64(10_000)
+_BYTE, _TWO_BYTES, _FOUR_BYTES = np.uint64(8), np.uint64(16), np.uint64(32)
+_POWERS = 10 ** np.arange(9)
+_NUMBER_ROOM = 32  # bytes: a sign, sixteen digits, a point, eight letters, what ends it; words may reach beyond
+
+# A joint is the text from one value of an object to the next: comma, key, colon, blanks. An exporter writes few joints, in an
+# order that hardly changes: ``field`` keeps each, in words and their masks, and the number of the joint that followed it last.
+_MASKS, _SIZE_OF_JOINT, _MEANS, _FOLLOWS = 4, 8, 9, 10
+_JOINT_FIELDS = 11
+_JOINT_WORDS = 4
+_JOINT_BYTES = 8 * _JOINT_WORDS
+# Joints 0 and 1 are the braces that open an entry and ``args``. Four groups follow: first joints and others, of both objects.
+# The first of a group is used for all that are not kept: they are too long, or their key has an escape.
+_JOINTS_OF_GROUP = 33
+_JOINT_SHIFT = np.uint64(59)
+_START_OF_GROUPS = 2
+
+
+_inline = partial(_jit, inline=True)
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def _address(_typing: Any, array: Any) -> Any:
-    """Address of an array of uint8."""
+    """Address of an array."""
     signature = types.int64(array)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -119,6 +146,30 @@ _byte = _loads(8, types.uint8)
 _load64 = _loads(64, types.uint64)
 
 
+def _stores(bits: int) -> Any:
+    """Make a function that sets an element of ``bits`` of an array, by the array's address; the caller checks bounds."""
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def store(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            address, index, value = arguments
+            array = builder.inttoptr(address, ir.PointerType(ir.IntType(bits)))
+            builder.store(builder.trunc(value, ir.IntType(bits)), builder.gep(array, [index]))
+
+        return types.void(types.int64, types.int64, types.int64), generate
+
+    return store
+
+
+_put_byte, _put = map(_stores, (8, 64))
+
+
+@_inline
+def _get(address, index):
+    """Element of an array of int64, by the array's address."""
+    return np.int64(_load64(address, 8 * index))
+
+
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def _lowest_bit(_typing: Any, _word: Any) -> Any:
     """Number of the lowest set bit of a uint64 that is not 0."""
@@ -130,7 +181,15 @@ def _lowest_bit(_typing: Any, _word: Any) -> Any:
     return signature, generate
 
 
-@_jit
+@_inline
+def _first_bytes(count):
+    """Mask of as many bytes of a word."""
+    if count <= 0:
+        return np.uint64(0)
+    return _ALL >> np.uint64(64 - 8 * min(count, 8))
+
+
+@_inline
 def _string_end(text, at, end):
     """Find the closing quote: twice its position, plus 1 if the string holds an escape.
 
@@ -161,7 +220,7 @@ def _string_end(text, at, end):
         at += 1
 
 
-@_jit
+@_inline
 def _skip_blank(text, at, end):
     while at < end and _byte(text, at) <= 32:
         at += 1
@@ -174,6 +233,11 @@ def _letter_before(text, at):
     while at >= 0 and _byte(text, at) <= 32:
         at -= 1
     return _byte(text, at) if at >= 0 else 0
+
+
+@_inline
+def _ends_value(letter):
+    return letter == _COMMA or letter == _CLOSE or letter == _CLOSE_LIST or letter <= 32
 
 
 @_jit
@@ -190,7 +254,7 @@ def _skip_value(text, at, end):
     begin = at
     while at < end:
         letter = _byte(text, at)
-        if letter == _COMMA or letter == _CLOSE or letter == _CLOSE_LIST or letter <= 32:
+        if _ends_value(letter):
             return at if at > begin else _BROKEN
         if letter == _QUOTE or letter == _COLON or letter == _OPEN or letter == _OPEN_LIST:
             return _BROKEN
@@ -283,50 +347,46 @@ def _among(*names: str) -> Any:
     return place_of
 
 
-_is_args, _is_ph, _is_ts, _is_dur, _is_name = map(_named, ("args", "ph", "ts", "dur", "name"))
 _is_label, _is_memory_event = map(_named, ("thread_name", MEMORY_EVENT))
-_code = _among("name", "cat", "pid", "tid")  # in the order of the codes in layout.py
-_number = _among("correlation", "Sequence number", "device", "stream", "External id", "external id")
-_work_number = _among(*WHOLE, *DECIMAL)
-_memory_number = _among(*ARGUMENTS)
+# What keys mean: first the codes in the order of layout.py, last its numbers; first numbers of ``args``.
+_entry_key = _among("name", "cat", "pid", "tid", "args", "ph", "ts", "dur")
+_AN_ARGS, _A_PHASE, _A_TIME = CODE_COUNT, CODE_COUNT + 1, CODE_COUNT + 2
+_numbers = ("correlation", "Sequence number", "device", "stream", "External id", "external id")
+_arguments_key = _among(*_numbers, *WHOLE, *DECIMAL, *ARGUMENTS, "name")
+_A_WORK = len(_numbers)
+_A_MEMORY, _A_LABEL = _A_WORK + SAID_COUNT, _A_WORK + 2 * SAID_COUNT
 
 
 @_jit
-def _decimal(text, begin, end, most_digits, scale):
-    """Parse an unsigned decimal, its last digits cut off: (understood, value times ``scale``)."""
+def _decimal(text, begin, end, places):
+    """Parse a decimal, quoted or not, its last digits cut off: (understood, value in units of the last of ``places``)."""
+    if _byte(text, begin) == _QUOTE:
+        begin, end = begin + 1, end - 1
+    sign = 1
+    if places == _US_PLACES and begin < end and _byte(text, begin) == _MINUS:
+        sign = -1
+        begin += 1
     whole = 0
     at = begin
     while at < end and _ZERO <= _byte(text, at) <= _NINE:
         whole = whole * 10 + (int(_byte(text, at)) - _ZERO)
         at += 1
-        if at - begin > most_digits:
+        if at - begin > _MOST_DIGITS[places]:
             return False, 0
     if at == begin or whole > _MOST_WHOLE:
         return False, 0
-    value, unit = whole * scale, scale // 10
+    unit = _POWERS[places]
+    value = whole * unit
     if at < end and _byte(text, at) == _POINT:
         at += 1
         first = at
         while at < end and _ZERO <= _byte(text, at) <= _NINE:
-            value += (int(_byte(text, at)) - _ZERO) * unit
             unit //= 10
+            value += (int(_byte(text, at)) - _ZERO) * unit
             at += 1
         if at == first:
             return False, 0
-    return at == end, value
-
-
-@_jit
-def _nanoseconds(text, begin, end):
-    """Parse decimal microseconds, quoted or not: (understood, ns)."""
-    if _byte(text, begin) == _QUOTE:
-        begin, end = begin + 1, end - 1
-    sign = 1
-    if begin < end and _byte(text, begin) == _MINUS:
-        sign = -1
-        begin += 1
-    understood, ns = _decimal(text, begin, end, _US_DIGITS, 1000)
-    return understood, sign * ns
+    return at == end, sign * value
 
 
 @_jit
@@ -361,12 +421,50 @@ def _integer(text, begin, end):
     return True, sign * value
 
 
-@_jit
-def _millionths(text, begin, end):
-    """Parse a decimal, quoted or not: (understood, millionths)."""
-    if _byte(text, begin) == _QUOTE:
-        begin, end = begin + 1, end - 1
-    return _decimal(text, begin, end, _MILLIONTHS_DIGITS, 1_000_000)
+@_inline
+def _digits(text, at):
+    """Parse the digits that eight letters begin with: (how many, value)."""
+    word = _load64(text, at) ^ _ZEROS
+    # The lowest bit that is set is exact; those above it may be a carry's.
+    marks = ((word + _ABOVE_NINE) | word) & _HIGH
+    count = _lowest_bit(marks) >> 3 if marks else 8
+    if count == 0:
+        return 0, 0
+    word <<= np.uint64(64 - 8 * count)
+    word = (word * _TEN + (word >> _BYTE)) & _PAIRS
+    word = (word * _HUNDRED + (word >> _TWO_BYTES)) & _FOURS
+    return count, np.int64((word * _TEN_THOUSAND + (word >> _FOUR_BYTES)) & _EIGHT)
+
+
+@_inline
+def _read_number(text, value, end, places):
+    """Scan a value as ``_integer`` or, of some ``places``, ``_decimal`` does: (position behind it, understood, number).
+
+    The position may be ``_MORE`` or ``_BROKEN``. Usual numbers are parsed by words.
+    """
+    if value + _NUMBER_ROOM <= end:
+        negative = int(_byte(text, value) == _MINUS)
+        count, number = _digits(text, value + negative)
+        if count == 8:
+            more, low = _digits(text, value + negative + 8)
+            count, number = 8 + more, number * _POWERS[more] + low
+        at = value + negative + count
+        usual = count > 0
+        if places:
+            usual &= count <= _MOST_DIGITS[places] and number <= _MOST_WHOLE and (places == _US_PLACES or not negative)
+            number *= _POWERS[places]
+            if _byte(text, at) == _POINT:
+                more, low = _digits(text, at + 1)
+                usual &= 0 < more < 8
+                number += low * _POWERS[places - more] if more <= places else low // _POWERS[more - places]
+                at += 1 + more
+        if usual and _ends_value(_byte(text, at)):
+            return at, True, -number if negative else number
+    at = _skip_value(text, value, end)
+    if at < 0:
+        return at, False, 0
+    understood, number = _decimal(text, value, at, places) if places else _integer(text, value, at)
+    return at, understood, number
 
 
 @_jit
@@ -377,30 +475,32 @@ def _is_no_number(text, begin):
 
 
 @_jit
-def _read_work(text, value, at, field, which):
-    """Enter a number that device work says of itself."""
-    field[_HAS_WORK] = 1
-    field[_WORK + which] = ABSENT
-    if _is_no_number(text, value):
-        return
-    understood, number = _millionths(text, value, at) if which >= _OCCUPANCY else _integer(text, value, at)
+def _read_work(text, value, end, field, which):
+    """Enter a number that device work says of itself; return the position behind it."""
+    at, understood, number = _read_number(text, value, end, _MILLIONTHS if which >= _OCCUPANCY else 0)
+    _put(field, _HAS_WORK, 1)
+    _put(field, _WORK + which, ABSENT)
+    if at < 0 or _is_no_number(text, value):
+        return at
     if not understood:
-        field[_DEFER] = 1
-    field[_WORK + which] = max(ABSENT, number)
+        _put(field, _DEFER, 1)
+    _put(field, _WORK + which, max(ABSENT, number))
+    return at
 
 
-@_jit
-def _read_memory(text, value, at, field, which):
-    """Enter a number of an allocation or release; an unusual one is left to ``memory.py``."""
-    understood, number = _integer(text, value, at)
+@_inline
+def _read_memory(text, value, end, field, which):
+    """Enter a number of an allocation or release; an unusual one is left to ``memory.py``. Return the position behind it."""
+    at, understood, number = _read_number(text, value, end, 0)
     is_size = which == _SIZE
     if not understood or (is_size and (_byte(text, value) == _QUOTE or abs(number) >= MOST_BYTES)):
-        field[_DEFER_MEMORY] = 1
+        _put(field, _DEFER_MEMORY, 1)
     if is_size:
-        field[_HAS_SIZE] = 1
+        _put(field, _HAS_SIZE, 1)
     elif (which == _ALLOCATED or which == _RESERVED) and not 0 <= number < MOST_BYTES:
         number = ABSENT
-    field[_MEMORY + which] = number
+    _put(field, _MEMORY + which, number)
+    return at
 
 
 @_jit
@@ -409,198 +509,237 @@ def _is_minus_zero(text, begin, end):
 
 
 @_jit
+def _parse_joint(text, at, end, field, joint, level):
+    """Parse a joint, behind another, of an entry (``level`` 0) or ``args`` (1): (its number, position of the value).
+
+    Instead of a number, ``_DONE`` at the closing brace, with the position behind it; ``_MORE``; ``_BROKEN``.
+    """
+    begin = at
+    at = _skip_blank(text, at, end)
+    if at < end and _byte(text, at) == _CLOSE:
+        return _DONE, at + 1
+    is_first = joint <= 1
+    if not is_first:
+        if at < end and _byte(text, at) != _COMMA:
+            return _BROKEN, at
+        at = _skip_blank(text, at + 1, end)
+    if at >= end:
+        return _MORE, at
+    if _byte(text, at) != _QUOTE:
+        return _BROKEN, at
+    key = at + 1
+    closed = _string_end(text, key, end)
+    if closed < 0:
+        return closed, at
+    key_end = closed >> 1
+    at = _skip_blank(text, key_end + 1, end)
+    if at >= end:
+        return _MORE, at
+    if _byte(text, at) != _COLON:
+        return _BROKEN, at
+    at = _skip_blank(text, at + 1, end)
+    if at >= end:
+        return _MORE, at
+    if closed & 1:
+        _put(field, _DEFER, 1)
+    means = _arguments_key(text, key, key_end) if level else _entry_key(text, key, key_end)
+    size = at - begin
+    group = _START_OF_GROUPS + (2 * level + is_first) * _JOINTS_OF_GROUP
+    if closed & 1 or size > _JOINT_BYTES or begin + _JOINT_BYTES > end:
+        _put(field, _JOINTS + group * _JOINT_FIELDS + _MEANS, means)
+        return group, at
+    hashed = np.uint64(0)
+    for number in range(_JOINT_WORDS):
+        hashed = (hashed ^ _load64(text, begin + 8 * number) & _first_bytes(size - 8 * number)) * _PRIME
+    found = group + 1 + np.int64(hashed >> _JOINT_SHIFT)
+    place = _JOINTS + found * _JOINT_FIELDS
+    for number in range(_JOINT_WORDS):
+        _put(field, place + number, np.int64(_load64(text, begin + 8 * number)))
+        _put(field, place + _MASKS + number, np.int64(_first_bytes(size - 8 * number)))
+    _put(field, place + _SIZE_OF_JOINT, size)
+    _put(field, place + _MEANS, means)
+    _put(field, _JOINTS + joint * _JOINT_FIELDS + _FOLLOWS, found)
+    return found, at
+
+
+@_inline
+def _next_value(text, at, end, field, joint, level):
+    """Find the next value as ``_parse_joint`` does, which is called only for what did not follow the joint the last time."""
+    if at < end and _byte(text, at) == _CLOSE:
+        return _DONE, at + 1
+    guess = _get(field, _JOINTS + joint * _JOINT_FIELDS + _FOLLOWS)
+    if guess and at + _JOINT_BYTES < end:
+        place = _JOINTS + guess * _JOINT_FIELDS
+        other = np.int64(0)
+        for number in range(_JOINT_WORDS):
+            word = np.int64(_load64(text, at + 8 * number))
+            other |= (word ^ _get(field, place + number)) & _get(field, place + _MASKS + number)
+        value = at + _get(field, place + _SIZE_OF_JOINT)
+        if other == 0 and _byte(text, value) > 32:
+            return guess, value
+    return _parse_joint(text, at, end, field, joint, level)
+
+
+@_inline
 def _read_arguments(text, at, end, field):
     """Scan the object ``args`` into ``field``; return the position behind it."""
-    at = _skip_blank(text, at + 1, end)
-    if at < end and _byte(text, at) == _CLOSE:
-        return at + 1
+    joint = 1
+    at += 1
     while True:
-        if at >= end:
-            return _MORE
-        if _byte(text, at) != _QUOTE:
-            return _BROKEN
-        key = at + 1
-        closed = _string_end(text, key, end)
-        if closed < 0:
-            return closed
-        key_end = closed >> 1
-        at = _skip_blank(text, key_end + 1, end)
-        if at >= end:
-            return _MORE
-        if _byte(text, at) != _COLON:
-            return _BROKEN
-        value = _skip_blank(text, at + 1, end)
-        at = _skip_value(text, value, end)
-        if at < 0:
-            return at
-        if closed & 1:
-            field[_DEFER] = 1
-        if _is_name(text, key, key_end):
-            if _byte(text, value) == _QUOTE:
-                field[_LABEL], field[_LABEL_END] = value + 1, at - 1
-            else:
-                field[_DEFER] = 1
-        work = _work_number(text, key, key_end)
-        if work >= 0:
-            _read_work(text, value, at, field, work)
-        memory = _memory_number(text, key, key_end)
-        if memory >= 0:
-            _read_memory(text, value, at, field, memory)
-        number = _number(text, key, key_end)
-        if number >= 0:
-            number = min(CORRELATION + number, EXTERNAL)  # which has two names
-            understood, integer = _integer(text, value, at)
-            field[_NUMBER + number] = integer
-            if not understood or (number == EXTERNAL and field[_HAS_EXTERNAL]):
-                field[_DEFER] = 1
+        joint, value = _next_value(text, at, end, field, joint, 1)
+        if joint < 0:
+            return value if joint == _DONE else joint
+        means = _get(field, _JOINTS + joint * _JOINT_FIELDS + _MEANS)
+        if means < 0:
+            at = _skip_value(text, value, end)
+        elif means < _A_WORK:
+            number = min(CORRELATION + means, EXTERNAL)  # which has two names
+            at, understood, integer = _read_number(text, value, end, 0)
+            _put(field, _NUMBER + number, integer)
+            if not understood or (number == EXTERNAL and _get(field, _HAS_EXTERNAL)):
+                _put(field, _DEFER, 1)
             if number == EXTERNAL:
-                field[_HAS_EXTERNAL] = 1
-        at = _skip_blank(text, at, end)
-        if at >= end:
-            return _MORE
-        if _byte(text, at) == _CLOSE:
-            return at + 1
-        if _byte(text, at) != _COMMA:
-            return _BROKEN
-        at = _skip_blank(text, at + 1, end)
-
-
-@_jit
-def _read_entry(text, at, end, field):
-    """Scan an entry, from its brace on, into ``field``; return the position behind it."""
-    for index in range(FIELD_COUNT):
-        field[index] = 0
-    for index in range(CORRELATION, EXTERNAL + 1):
-        field[_NUMBER + index] = ABSENT
-    for index in range(SAID_COUNT):
-        field[_WORK + index] = ABSENT
-        field[_MEMORY + index] = ABSENT
-    at = _skip_blank(text, at + 1, end)
-    if at < end and _byte(text, at) == _CLOSE:
-        return at + 1
-    while True:
-        if at >= end:
-            return _MORE
-        if _byte(text, at) != _QUOTE:
-            return _BROKEN
-        key = at + 1
-        closed = _string_end(text, key, end)
-        if closed < 0:
-            return closed
-        key_end = closed >> 1
-        at = _skip_blank(text, key_end + 1, end)
-        if at >= end:
-            return _MORE
-        if _byte(text, at) != _COLON:
-            return _BROKEN
-        value = _skip_blank(text, at + 1, end)
-        if value >= end:
-            return _MORE
-        if _is_args(text, key, key_end):
-            if field[_NUMBER + ARGS_AT]:  # Of two the last counts.
-                field[_DEFER] = 1
-            if _byte(text, value) == _OPEN:
-                at = _read_arguments(text, value, end, field)
-                field[_NUMBER + ARGS_AT], field[_NUMBER + ARGS_SIZE] = value, at - value
-            else:
-                at = _skip_value(text, value, end)
-            if at < 0:
-                return at
+                _put(field, _HAS_EXTERNAL, 1)
+        elif means < _A_MEMORY:
+            at = _read_work(text, value, end, field, means - _A_WORK)
+        elif means < _A_LABEL:
+            at = _read_memory(text, value, end, field, means - _A_MEMORY)
         else:
             at = _skip_value(text, value, end)
-            if at < 0:
-                return at
-            quoted = _byte(text, value) == _QUOTE
-            if closed & 1:
-                field[_DEFER] = 1
-            elif _is_ph(text, key, key_end):
-                if quoted and at - value == 3:
-                    field[_PH] = _byte(text, value + 1)
-                else:
-                    field[_DEFER] = 1
-            elif _is_ts(text, key, key_end):
-                understood, ns = _nanoseconds(text, value, at)
-                field[_HAS_TS], field[_NUMBER + START] = 1, ns
-                if not understood:
-                    field[_DEFER] = 1
-            elif _is_dur(text, key, key_end):
-                understood, ns = _nanoseconds(text, value, at)
-                field[_HAS_DUR], field[_NUMBER + DUR] = 1, ns
-                if not understood:
-                    field[_DEFER] = 1
+            if _byte(text, value) == _QUOTE:
+                _put(field, _LABEL, value + 1)
+                _put(field, _LABEL_END, at - 1)
             else:
-                which = _code(text, key, key_end)
-                if which >= 0:
-                    if quoted:
-                        field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = value + 1, at - 1
-                    elif which >= PID and _integer(text, value, at)[0] and not _is_minus_zero(text, value, at):
-                        field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = value, at
-                    else:
-                        field[_DEFER] = 1
-        at = _skip_blank(text, at, end)
-        if at >= end:
-            return _MORE
-        if _byte(text, at) == _CLOSE:
-            return at + 1
-        if _byte(text, at) != _COMMA:
-            return _BROKEN
-        at = _skip_blank(text, at + 1, end)
+                _put(field, _DEFER, 1)
+        if at < 0:
+            return at
 
 
-@_jit
-def _hash(text, begin, end):
-    value = np.uint64(end - begin) * _PRIME
-    at = begin
-    while at + 8 <= end:
-        value = (value ^ _load64(text, at)) * _PRIME
-        value ^= value >> _SHIFT
+@_inline
+def _read_entry(text, at, end, field):
+    """Scan an entry, from its brace on, into ``field``; return the position behind it."""
+    for index in range(_JOINTS):
+        _put(field, index, 0)
+    for index in range(CORRELATION, EXTERNAL + 1):
+        _put(field, _NUMBER + index, ABSENT)
+    for index in range(SAID_COUNT):
+        _put(field, _WORK + index, ABSENT)
+        _put(field, _MEMORY + index, ABSENT)
+    joint = 0
+    at += 1
+    while True:
+        joint, value = _next_value(text, at, end, field, joint, 0)
+        if joint < 0:
+            return value if joint == _DONE else joint
+        means = _get(field, _JOINTS + joint * _JOINT_FIELDS + _MEANS)
+        if means >= _A_TIME:
+            at, understood, ns = _read_number(text, value, end, _US_PLACES)
+            which = means - _A_TIME
+            _put(field, _HAS_TS + which, 1)
+            _put(field, _NUMBER + START + which, ns)
+            if not understood:
+                _put(field, _DEFER, 1)
+        elif means == _AN_ARGS:
+            if _get(field, _NUMBER + ARGS_AT):  # Of two the last counts.
+                _put(field, _DEFER, 1)
+            if _byte(text, value) == _OPEN:
+                at = _read_arguments(text, value, end, field)
+                _put(field, _NUMBER + ARGS_AT, value)
+                _put(field, _NUMBER + ARGS_SIZE, at - value)
+            else:
+                at = _skip_value(text, value, end)
+        elif PID <= means < CODE_COUNT and _byte(text, value) != _QUOTE:
+            at, understood, _ = _read_number(text, value, end, 0)
+            if understood and not _is_minus_zero(text, value, at):
+                _put(field, _TEXT + 2 * means, value)
+                _put(field, _TEXT + 2 * means + 1, at)
+            else:
+                _put(field, _DEFER, 1)
+        elif means >= 0 and _byte(text, value) == _QUOTE:
+            closed = _string_end(text, value + 1, end)
+            at = (closed >> 1) + 1 if closed > 0 else closed
+            if means != _A_PHASE:
+                _put(field, _TEXT + 2 * means, value + 1)
+                _put(field, _TEXT + 2 * means + 1, at - 1)
+            elif at - value == 3:
+                _put(field, _PH, _byte(text, value + 1))
+            else:
+                _put(field, _DEFER, 1)
+        else:
+            at = _skip_value(text, value, end)
+            if means >= 0:
+                _put(field, _DEFER, 1)
+        if at < 0:
+            return at
+
+
+@_inline
+def _first_word(text, begin, size, end):
+    """Up to eight bytes from ``begin`` on, the rest zeros."""
+    if begin + 8 <= end:
+        return _load64(text, begin) & _first_bytes(size)
+    word = np.uint64(0)
+    for at in range(begin + min(size, 8) - 1, begin - 1, -1):
+        word = word << _BYTE | np.uint64(_byte(text, at))
+    return word
+
+
+@_inline
+def _hash(text, begin, size, end):
+    """Hash of a string; of two of one size, at most eight bytes, never the same."""
+    value = (np.uint64(size) * _PRIME ^ _first_word(text, begin, size, end)) * _PRIME
+    at = begin + 8
+    while at < begin + size:
+        # The last word repeats bytes of the one before.
+        value = ((value ^ value >> _SHIFT) ^ _load64(text, min(at, begin + size - 8))) * _PRIME
         at += 8
-    while at < end:
-        value = (value ^ np.uint64(_byte(text, at))) * _PRIME
-        at += 1
-    return value ^ (value >> _SHIFT)
+    return np.int64(value ^ value >> _SHIFT)
 
 
-@_jit
+@_inline
 def _same(one, other, size):
-    """Whether as many bytes are equal from one address on and from the other."""
+    """Whether as many bytes, eight or more, are equal from one address on and from the other."""
     at = 0
-    while at + 8 <= size:
-        if _load64(one, at) != _load64(other, at):
+    while at < size:
+        place = min(at, size - 8)
+        if _load64(one, place) != _load64(other, place):
             return False
         at += 8
-    while at < size:
-        if _byte(one, at) != _byte(other, at):
-            return False
-        at += 1
     return True
 
 
-@_jit
-def _intern(text, begin, end, slots, hashes, places, arena, used):
+@_inline
+def _intern(text, begin, close, end, mask, slots, hashes, places, arena, used):
     """Index of a string in the table, which must have room for it.
 
-    ``used`` holds the number of strings and of arena bytes.
+    The table's arrays are given by their addresses. ``used`` holds the number of strings and of arena bytes.
     """
-    value = _hash(text, begin, end)
-    mask = len(slots) - 1
-    slot = np.int64(value & np.uint64(mask))
-    size = end - begin
-    while slots[slot] >= 0:
-        number = slots[slot]
-        same_size = hashes[number] == value and places[number, 1] == size
-        if same_size and _same(_address(arena) + places[number, 0], text + begin, size):
+    size = close - begin
+    value = _hash(text, begin, size, end)
+    slot = value & mask
+    while True:
+        number = _get(slots, slot)
+        if number < 0:
+            break
+        is_like = _get(hashes, number) == value and _get(places, 2 * number + 1) == size
+        if is_like and (size <= 8 or _same(arena + _get(places, 2 * number), text + begin, size)):
             return number
         slot = (slot + 1) & mask
-    number = used[0]
-    slots[slot] = number
-    hashes[number] = value
-    places[number, 0], places[number, 1] = used[1], size
+    number, at = _get(used, 0), _get(used, 1)
+    _put(slots, slot, number)
+    _put(hashes, number, value)
+    _put(places, 2 * number, at)
+    _put(places, 2 * number + 1, size)
     for index in range(size):
-        arena[used[1] + index] = _byte(text, begin + index)
-    used[0] += 1
-    used[1] += size
+        _put_byte(arena, at + index, _byte(text, begin + index))
+    _put(used, 0, number + 1)
+    _put(used, 1, at + size)
     return number
+
+
+@_inline
+def _addresses(slots, hashes, places, arena, used):
+    return len(slots) - 1, _address(slots), _address(hashes), _address(places), _address(arena), _address(used)
 
 
 @_jit
@@ -609,7 +748,7 @@ def intern(text, begin, end, slots, hashes, places, arena, used):
 
     ``used`` holds the number of strings and of arena bytes.
     """
-    return _intern(_address(text), begin, end, slots, hashes, places, arena, used)
+    return _intern(_address(text), begin, end, len(text), *_addresses(slots, hashes, places, arena, used))
 
 
 @_jit
@@ -617,7 +756,7 @@ def rehash(hashes, count, slots):
     """Enter the strings of a table into empty ``slots``."""
     mask = len(slots) - 1
     for number in range(count):
-        slot = np.int64(hashes[number] & np.uint64(mask))
+        slot = hashes[number] & mask
         while slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = number
@@ -649,8 +788,8 @@ def _say(said, counters, row, field, first):
     said[place, 0] = row
     most = ABSENT
     for which in range(SAID_COUNT):
-        said[place, 1 + which] = field[first + which]
-        most = max(most, field[first + which])
+        said[place, 1 + which] = _get(field, first + which)
+        most = max(most, _get(field, first + which))
     if most != ABSENT or first == _MEMORY:
         counters[SAID] += 1
 
@@ -673,7 +812,7 @@ def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, ha
     Returns:
         Status (why it stopped), position, and number of rows in use.
     """
-    text = _address(text)
+    text, fields, table = _address(text), _address(field), _addresses(slots, hashes, places, arena, used)
     while True:
         if counters[LOST]:
             begin = at
@@ -699,7 +838,7 @@ def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, ha
         if row >= len(kind):
             return NEED_ROWS, at, row
         entry = at
-        at = _read_entry(text, entry, end, field) if letter == _OPEN else _skip_value(text, entry, end)
+        at = _read_entry(text, entry, end, fields) if letter == _OPEN else _skip_value(text, entry, end)
         if at == _MORE and not final:
             return NEED_TEXT, entry, row
         if at < 0 or letter != _OPEN:
@@ -753,11 +892,11 @@ def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, ha
         if made != DEFERRED:
             for which in range(CODE_COUNT):
                 begin, close = field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1]
-                codes[which, row] = _intern(text, begin, close, slots, hashes, places, arena, used)
+                codes[which, row] = _intern(text, begin, close, end, *table)
             for which in range(NUMBER_COUNT):
                 numbers[which, row] = field[_NUMBER + which]
         if made == MEMORY:
-            _say(said, counters, row, field, _MEMORY)
+            _say(said, counters, row, fields, _MEMORY)
         elif made == COMPLETE and field[_HAS_WORK]:
-            _say(said, counters, row, field, _WORK)
+            _say(said, counters, row, fields, _WORK)
         row += 1

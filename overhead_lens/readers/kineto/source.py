@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,10 +37,21 @@ class Source:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._pending = file.read(_READ_BYTES)
+        self._bytes, self._read_bytes = os.fstat(file.fileno()).st_size, 0
+        self._pending = self._read()
         compressed = self._pending.startswith(GZIP_MAGIC)
         self._inflate: Any = _new_inflate(_GZIP_WINDOW) if compressed else None
         self.broken = False
+
+    @property
+    def share(self) -> float:
+        """About which share of the file was read, 1 if its size is not known."""
+        return min(1.0, self._read_bytes / max(1, self._bytes))
+
+    def _read(self) -> bytes:
+        data = self._file.read(_READ_BYTES)
+        self._read_bytes += len(data)
+        return data
 
     def fill(self, view: memoryview) -> int:
         """Fill ``view`` as far as the stream goes; return the number of bytes."""
@@ -56,7 +68,7 @@ class Source:
         """Read at most ``most`` bytes; none at the end."""
         if self._inflate is not None:
             return self._inflated(min(most, _STEP_BYTES))
-        data = self._pending or self._file.read(min(most, _STEP_BYTES))
+        data = self._pending or self._read()
         self._pending = data[most:]
         return data[:most]
 
@@ -64,7 +76,7 @@ class Source:
         while not self.broken:
             if self._inflate.eof and not self._next_member():
                 break
-            self._pending = self._pending or self._file.read(_READ_BYTES)
+            self._pending = self._pending or self._read()
             at_end = not self._pending
             try:
                 data: bytes = self._inflate.decompress(self._pending, most)
@@ -80,10 +92,10 @@ class Source:
     def _next_member(self) -> bool:
         """Begin the next member of a gzip file, if any; zeros between members are padding."""
         rest = self._inflate.unused_data.lstrip(b"\0")
-        while not rest and (block := self._file.read(_READ_BYTES)):
+        while not rest and (block := self._read()):
             rest = block.lstrip(b"\0")
         if len(rest) == 1:
-            rest += self._file.read(_READ_BYTES)
+            rest += self._read()
         self.broken = bool(rest) and not rest.startswith(GZIP_MAGIC)
         if not rest or self.broken:
             return False

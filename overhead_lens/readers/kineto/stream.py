@@ -46,7 +46,9 @@ STRAY_COMMA = "stray_comma"
 _BLOCK_BYTES = 2 << 20
 _ROOM_BYTES = 1 << 18
 _BLOCKS = 3
-_CHUNK_ROWS = 1 << 16
+_CHUNK_ROWS = 1 << 15
+# Room for more rows than are there: for a little more than is expected, and for many times as many where these are few.
+_GROWTH, _MOST_GROWTH, _FIRST_ROOM = 1.25, 4, 1 << 23
 _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 64 << 20
 # Collectives and ranges of counters: every analysis needs their arguments. Keeping them saves a second pass over the file.
@@ -76,12 +78,12 @@ _Rows = tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """Positions of the rows' arguments in the file.
+    """Positions of the complete events' arguments in the file.
 
     Attributes:
-        at, size: int64 per row of the columns: position and size of ``args`` in the decompressed text; a negative size is that of
+        at, size: int64 and int32 per event: position and size of ``args`` in the decompressed text; a negative size is that of
             the whole entry.
-        kept: Text of ``args`` by row of the columns, for events whose arguments almost every analysis needs.
+        kept: Text of ``args`` by event, for those whose arguments almost every analysis needs.
     """
 
     at: Ints
@@ -124,18 +126,20 @@ class _Scan:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._share = 1.0
         self._strings = StringTable()
         self._field = np.zeros(layout.FIELD_COUNT, dtype=np.int64)
         self._counters = np.zeros(layout.COUNTER_COUNT, dtype=np.int64)
         self._counters[layout.COMMA] = 1  # a comma before the first entry is stray
         self._issues: Counter[str] = Counter()
-        self._columns = _AllRows()
+        self._events, self._beside = _Table(), _Table()
         self._rows = _new_rows()
         self._row = 0
         self._kept: dict[int, bytes] = {}
+        self._kept_of_rows: dict[int, bytes] = {}
         self._values: list[Values] = []
         self._said = np.empty((_CHUNK_ROWS, 1 + layout.SAID_COUNT), dtype=np.int64)
-        self._full_said: list[Ints] = []
+        self._work, self._memory = _Table(), _Table()
         self._asked_for = np.zeros(0, dtype=np.int8)
         self._products = 0
         self._at_end = False
@@ -153,6 +157,7 @@ class _Scan:
         begun = False
         for block in _blocks(source, head):
             final = block.size == 0
+            self._share = source.share
             raw_bytes = block.offset + block.size
             joined = _joined(block, rest)
             start = joined.start
@@ -232,8 +237,8 @@ class _Scan:
             self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=np.int8)))
         if not self._asked_for.any():
             return
-        kind, codes, numbers = self._rows
-        mine = np.flatnonzero(kind[first : self._row] == COMPLETE) + first
+        kind, codes, numbers = (each[..., first : self._row] for each in self._rows)
+        mine = np.flatnonzero(kind == COMPLETE)
         asked = self._asked_for[codes[layout.NAME][mine]] | self._asked_for[codes[layout.CAT][mine]]
         products = np.flatnonzero(asked == _PRODUCT)
         asked[products[max(0, MOST_PRODUCTS - self._products) :]] = 0
@@ -241,9 +246,9 @@ class _Scan:
         mine = mine[asked > 0]
         text = memoryview(block.data.data)
         places = (numbers[layout.ARGS_AT][mine].tolist(), numbers[layout.ARGS_SIZE][mine].tolist())
-        for row, at, size in zip((mine + self._columns.count).tolist(), *places, strict=True):
+        for row, at, size in zip((mine + first).tolist(), *places, strict=True):
             if size > 0:
-                self._kept[row] = bytes(text[at : at + size])
+                self._kept_of_rows[row] = bytes(text[at : at + size])
 
     def _settle_counters(self, block: _Block, first: int) -> None:
         """Decode the values of the counters from ``first`` on; events without any are only counted."""
@@ -273,29 +278,40 @@ class _Scan:
             self._issues[BAD_MEMORY] += 1
 
     def _close_rows(self) -> None:
-        """Append a chunk of rows, and the numbers from their arguments, to those of the whole file."""
-        part = self._said[: int(self._counters[layout.SAID])].copy()
-        part[:, 0] += self._columns.count
-        self._full_said.append(part[np.argsort(part[:, 0], kind="stable")])
+        """Append the rows, and what their arguments say, to those of the whole file."""
+        kind, codes, numbers = (each[..., : self._row] for each in self._rows)
+        events = np.flatnonzero(kind == COMPLETE)
+        beside = np.flatnonzero((kind != COMPLETE) & (kind != OTHER))
+        said = self._said[: int(self._counters[layout.SAID])]
+        said = said[np.argsort(said[:, 0], kind="stable")]
+        rows = said[:, 0].copy()
+        said[:, 0] = np.searchsorted(events, rows) + self._events.count
+        of_memory = kind[rows] == MEMORY
+        kept = np.searchsorted(events, list(self._kept_of_rows)) + self._events.count
+        self._kept.update(zip(kept.tolist(), self._kept_of_rows.values(), strict=True))
+        self._kept_of_rows.clear()
+        share = self._share
+        self._memory.append(said.T[1:], np.flatnonzero(of_memory), share=share)
+        self._work.append(said.T, np.flatnonzero(~of_memory), share=share)
+        sizes = numbers[layout.ARGS_SIZE].astype(np.int32)
+        self._events.append((*codes, *numbers[: layout.ARGS_SIZE], sizes), events, share=share)
+        self._beside.append((kind, *codes, *numbers[: layout.ARGS_AT]), beside, share=share)
         self._counters[layout.SAID] = 0
-        kind, codes, numbers = self._rows
-        self._columns.append([each[: self._row] for each in (kind, *codes, *numbers)])
-        kind[:] = 0
+        self._rows[0][:] = 0
         self._row = 0
 
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Contents:
         self._close_rows()
-        kind, *columns = self._columns.whole()
-        values = dict(zip((*CODES, *NUMBERS, "arguments_at", "arguments_size"), columns, strict=True))
+        values = dict(zip((*CODES, *NUMBERS, "arguments_at", "arguments_size"), self._events.columns(), strict=True))
+        beside = dict(zip(("kind", *CODES, *NUMBERS), self._beside.columns(), strict=True))
         for number, reason in _COUNTED:
             if self._counters[number]:
                 self._issues[reason] += int(self._counters[number])
         if cut_off:
             self._issues[TRUNCATED] = 1
         places = _Arguments(values.pop("arguments_at"), values.pop("arguments_size"), self._kept)
-        said = np.concatenate(self._full_said)
-        of_memory = kind[said[:, 0]] == MEMORY
-        made = Columns(kind, values, self._strings.decoded(), said[of_memory, 1:], self._values, said[~of_memory])
+        memory, work = (np.stack(each.columns(), axis=1) for each in (self._memory, self._work))
+        made = Columns(values, self._strings.decoded(), beside, memory, self._values, work)
         entries = int(self._counters[layout.ENTRIES])
         arguments = partial(_decoder, self._path, places)
         return Contents(self._path, made, entries, raw_bytes, dict(self._issues), self._metadata(), arguments)
@@ -306,27 +322,30 @@ class _Scan:
         return {name: value for name, value in (before | after).items() if name != "traceEvents"}
 
 
-class _AllRows:
-    """The columns of all rows so far. Where the system moves pages without a copy, no row is in memory twice."""
+class _Table:
+    """Columns of rows. They have room for those to come: a page that nothing was written to takes no memory."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._columns = [np.empty(0, dtype=part.dtype) for rows in _new_rows(0) for part in np.atleast_2d(rows)]
+        self._columns: list[Ints] = []
 
-    def append(self, parts: Sequence[Ints]) -> None:
-        """Append rows, a part for each column."""
-        count = self.count + len(parts[0])
-        for column, part in zip(self._columns, parts, strict=True):
-            if count > len(column):
-                column.resize(max(count, len(column) * 5 // 4), refcheck=False)
-            column[self.count : count] = part
+    def append(self, columns: Sequence[Ints], rows: Ints, *, share: float) -> None:
+        """Append some rows of other columns, after which the table has this share of all its rows."""
+        count = self.count + len(rows)
+        if not self._columns:
+            self._columns = [each[:0] for each in columns]
+        if count > len(self._columns[0]) or not self.count:
+            room = int(count * max(_GROWTH, min(_GROWTH / share, max(_MOST_GROWTH, _FIRST_ROOM / max(1, count)))))
+            for number, old in enumerate(self._columns):
+                self._columns[number] = np.empty(room, dtype=old.dtype)
+                self._columns[number][: self.count] = old[: self.count]
+        for column, part in zip(self._columns, columns, strict=True):
+            part.take(rows, out=column[self.count : count], mode="clip")
         self.count = count
 
-    def whole(self) -> list[Ints]:
-        """The columns; none can be appended afterwards."""
-        for column in self._columns:
-            column.resize(self.count, refcheck=False)
-        return self._columns
+    def columns(self) -> list[Ints]:
+        """The columns, whose rows are all there."""
+        return [column[: self.count] for column in self._columns]
 
 
 def _asked_for(text: bytes) -> int:
@@ -402,16 +421,21 @@ def _decoder(path: Path, read: _Arguments, rows: Ints) -> Decode:
     """Make a decoder of ``args``, which reads the file again as far as needed.
 
     Args:
-        rows: int64: row of the columns per row of the frame.
+        rows: int64, ascending: event per row of the frame.
     """
-    places, sizes = read.at[rows], read.size[rows]
+    if len(rows) == len(read.at):
+        places, sizes, kept = read.at, read.size, read.kept
+    else:
+        places, sizes = read.at[rows], read.size[rows]
+        row_of = np.searchsorted(rows, np.arange(len(read.at) + 1))
+        kept = {int(row_of[at]): text for at, text in read.kept.items() if row_of[at] < row_of[at + 1]}
 
     def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
         decoded: list[Mapping[str, Any]] = [{} for _ in wanted]
         for index, row in enumerate(wanted):
-            if (text := read.kept.get(int(rows[row]))) is not None:
+            if (text := kept.get(row)) is not None:
                 decoded[index] = _arguments(text, is_entry=False)
-        missing = (index for index, row in enumerate(wanted) if sizes[row] and int(rows[row]) not in read.kept)
+        missing = (index for index, row in enumerate(wanted) if sizes[row] and row not in kept)
         order = sorted(missing, key=lambda index: places[wanted[index]])
         if not order:
             return decoded

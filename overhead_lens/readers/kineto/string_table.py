@@ -17,15 +17,15 @@ class StringTable:
     """Hash table from strings to indices, filled by the layout.
 
     Attributes:
-        table: ``slots`` (int32: index of a string or -1; as many as a power of two), ``hashes`` (uint64 per string), ``places``
+        table: ``slots`` (int64: index of a string or -1; as many as a power of two), ``hashes`` (int64 per string), ``places``
             (int64, shape ``(n, 2)``: position and size in the arena), ``arena`` (uint8) and ``used`` (int64: number of strings,
             bytes of the arena).
     """
 
     def __init__(self) -> None:
         self.table = (
-            np.full(2 * _FIRST_TEXTS, -1, dtype=np.int32),
-            np.empty(_FIRST_TEXTS, dtype=np.uint64),
+            np.full(2 * _FIRST_TEXTS, -1, dtype=np.int64),
+            np.empty(_FIRST_TEXTS, dtype=np.int64),
             np.empty((_FIRST_TEXTS, 2), dtype=np.int64),
             np.empty(_FIRST_BYTES, dtype=np.uint8),
             np.zeros(2, dtype=np.int64),
@@ -35,7 +35,7 @@ class StringTable:
         """Double the table; enlarge the arena by at least ``more_bytes``."""
         _, hashes, places, arena, used = self.table
         count, size = used.tolist()
-        slots = np.full(4 * len(hashes), -1, dtype=np.int32)
+        slots = np.full(4 * len(hashes), -1, dtype=np.int64)
         layout.rehash(hashes, count, slots)
         self.table = (
             slots,
