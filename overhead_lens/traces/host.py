@@ -19,6 +19,7 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing, where
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import Nesting, Segments, laid_over, nearest, sweep
 from overhead_lens.traces.window import Window
 
@@ -75,6 +76,11 @@ class HostEvents:
             return np.full(len(rows), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         return np.where(self.rows[at] == rows, at, -1)
+
+    def among(self, rows: Ints) -> Ints:
+        """The positions here of some rows of the event frame, ascending, each once; other rows are left out."""
+        at = self.places(distinct_values(rows))
+        return at[at >= 0]
 
     @property
     def unknown(self) -> int:

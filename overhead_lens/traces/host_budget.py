@@ -178,7 +178,7 @@ def thread_pieces(
     # Cut at the ends of passes and where a copy begins to wait, so that every piece has one kind.
     end_ns = int(segments.start_ns[-1] + segments.dur_ns[-1]) if len(segments.start_ns) else 0
     edges = distinct_values(np.concatenate((passes.start_ns, passes.end_ns, waits_from_ns[waits])))
-    starts, segment = _cut_at(segments.start_ns, edges[edges < end_ns])
+    starts, segment = cut_at(segments.start_ns, edges[edges < end_ns])
     owner = segments.owner[segment]
     in_pass = passes.covered(starts)
     if is_busiest:
@@ -208,11 +208,11 @@ def thread_pieces(
     )
 
 
-def _cut_at(start_ns: Ints, edges: Ints) -> tuple[Ints, Ints]:
+def cut_at(start_ns: Ints, edges: Ints) -> tuple[Ints, Ints]:
     """Consecutive pieces cut at edges, of which those before the first piece do not count: starts, and the piece of each."""
     at = np.searchsorted(start_ns, edges, "left")
     cuts = np.flatnonzero((at > 0) & (np.append(start_ns, -1)[at] != edges))
-    piece = np.cumsum(np.insert(np.ones(len(start_ns), dtype=np.int64), at[cuts], 0)) - 1
+    piece = np.insert(np.arange(len(start_ns)), at[cuts], at[cuts] - 1)
     return np.insert(start_ns, at[cuts], edges[cuts]), piece
 
 

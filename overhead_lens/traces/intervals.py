@@ -68,9 +68,12 @@ class Union:
         return np.where(begun >= 0, whole + np.minimum(at_ns - self.start_ns[last], lengths[last]), 0)
 
 
-def merged(one: Ints, other: Ints) -> Ints:
-    """The distinct values of two ascending arrays, ascending."""
-    return distinct_values(np.concatenate((one, other)))  # two runs: merged in one pass
+def found_in(ascending: Ints, some: Ints) -> Bools:
+    """Whether each of ascending distinct values is among ``some``; quick for few of them."""
+    found = np.zeros(len(ascending), dtype=bool)
+    first, past = (np.searchsorted(ascending, some, side) for side in ("left", "right"))
+    found[first[past > first]] = True
+    return found
 
 
 def distinct_values(values: Ints) -> Ints:

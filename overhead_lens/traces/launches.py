@@ -136,9 +136,9 @@ def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
     launched = linked.launch >= 0
     calls, copies = linked.launch[launched], pageable[linked.rows[launched]]
     holding = distinct_values(calls[copies & asynchronous[calls]])
-    others = distinct_values(calls)
-    others = others[~np.isin(others, holding)]
-    usual_ns = int(np.percentile(dur_ns[others], 50, method="lower")) if len(others) else 0
+    others = np.zeros(len(events), dtype=bool)
+    others[calls], others[holding] = True, False
+    usual_ns = int(np.percentile(dur_ns[others], 50, method="lower")) if others.any() else 0
     ends_ns = host.start_ns + host.dur_ns
     at = host.places(holding)
     ends_ns[at] = np.minimum(start_ns[holding] + usual_ns, ends_ns[at])

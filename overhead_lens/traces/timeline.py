@@ -90,7 +90,7 @@ def laid_over(piece_start_ns: Ints, segments: Segments) -> tuple[Ints, Ints, Int
     at = np.searchsorted(piece_start_ns, segments.start_ns)
     cuts = piece_start_ns[np.minimum(at, len(piece_start_ns) - 1)] != segments.start_ns
     starts = np.insert(piece_start_ns, at[cuts], segments.start_ns[cuts])
-    piece = np.cumsum(np.insert(np.ones(len(piece_start_ns), dtype=np.int64), at[cuts], 0)) - 1
+    piece = np.insert(np.arange(len(piece_start_ns)), at[cuts], at[cuts] - 1)
     begins = np.append(at + np.cumsum(cuts) - cuts, len(starts))
     return starts, piece, np.repeat(segments.owner, np.diff(begins))
 

@@ -17,7 +17,8 @@ from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
-from overhead_lens.traces.intervals import both, cut, merged, union, without
+from overhead_lens.traces.host_budget import cut_at
+from overhead_lens.traces.intervals import both, cut, found_in, union, without
 from overhead_lens.traces.launches import launching_operators
 from overhead_lens.traces.model import TraceAnalysis
 from tests.documents import validated
@@ -657,10 +658,18 @@ def test_cut(lengths: list[int], spans: list[tuple[int, int]]) -> None:
     assert list(zip(found.interval, found.piece, found.start_ns, found.dur_ns, strict=True)) == expected
 
 
-@given(one=st.sets(st.integers(0, 30)), other=st.sets(st.integers(0, 30)))
-def test_merged(one: set[int], other: set[int]) -> None:
-    arrays = [np.array(sorted(each), dtype=np.int64) for each in (one, other)]
-    assert merged(*arrays).tolist() == sorted(one | other)
+@given(ascending=st.sets(st.integers(0, 30)), wanted=st.lists(st.integers(-1, 31)))
+def test_found_in(ascending: set[int], wanted: list[int]) -> None:
+    arrays = [np.array(each, dtype=np.int64) for each in (sorted(ascending), wanted)]
+    assert found_in(*arrays).tolist() == [value in wanted for value in sorted(ascending)]
+
+
+@given(starts=st.sets(st.integers(0, 30), min_size=1), edges=st.sets(st.integers(0, 40)))
+def test_cut_at(starts: set[int], edges: set[int]) -> None:
+    found = cut_at(*(np.array(sorted(each), dtype=np.int64) for each in (starts, edges)))
+    expected = sorted(starts | {edge for edge in edges if edge > min(starts)})
+    assert found[0].tolist() == expected
+    assert found[1].tolist() == [sum(start <= time for start in starts) - 1 for time in expected]
 
 
 def check_sums_of_the_document(analysis: TraceAnalysis) -> None:

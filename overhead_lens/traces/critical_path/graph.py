@@ -44,7 +44,7 @@ from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import backward_passes
-from overhead_lens.traces.intervals import distinct_values
+from overhead_lens.traces.intervals import distinct_values, found_in
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.timeline import ordered
 
@@ -378,7 +378,7 @@ class _Builder:
 
     def _ordered(self, edges: Sequence[_Edges], time_ns: Ints, used: Bools, starts: Ints, ends: Ints) -> Graph:
         """The graph with its nodes in order, and without edges that would go backward."""
-        rank, second, lane, decides = self._ranks(time_ns)
+        rank, second, lane, decides = self._ranks()
         order = ordered(time_ns, rank, second)
         order = order[used[order]]
         place = np.full(len(time_ns), -1, dtype=np.int64)
@@ -395,7 +395,7 @@ class _Builder:
         by_target = by_target[ordered(target[by_target], kind[by_target], source[by_target])]
         source, target, kind, weight_ns = (column[by_target] for column in (source, target, kind, weight_ns))
         time_ns = time_ns[order]
-        first = np.searchsorted(target, np.arange(len(order) + 1), "left")
+        first = np.cumsum(np.bincount(target + 1, minlength=len(order) + 1))
         delayed, delay_ns = self._delays(time_ns, source, target, weight_ns, place[starts])
         what = [self._nothing(1), self._lost(_QUEUE, delayed), *(one.what for one in edges)]
         label, labels = self._labelled(np.concatenate(what, dtype=np.int32, casting="same_kind"))
@@ -424,9 +424,9 @@ class _Builder:
             self._waits.told.count,
         )
 
-    def _ranks(self, time_ns: Ints) -> tuple[Ints, Ints, Ints, Bools]:
+    def _ranks(self) -> tuple[Ints, Ints, Ints, Bools]:
         """Per node: two sort keys within one instant, its lane, and whether the window's end waits for it."""
-        work, hosts = self.work, int(self._offsets[-1])
+        work, hosts, passes = self.work, int(self._offsets[-1]), self._passes.start_ns
         lasting = work.end_ns > work.start_ns
         position = np.arange(len(work))
         keys = list(self._threads)
@@ -434,7 +434,7 @@ class _Builder:
         thread = np.repeat(np.arange(len(self._chains)), np.diff(self._offsets))
         autograd = np.array([pieces.timeline.is_autograd for pieces in self._threads.values()] or [False])
         autograd[0] = False
-        begins = np.isin(time_ns[:hosts], self._passes.start_ns)
+        begins = np.concatenate([np.zeros(0, bool), *(found_in(one.time_ns, passes) for one in self._chains)])
         host = np.where(autograd[thread], np.where(begins, _AUTOGRAD_BEGINS, _AUTOGRAD), _HOST) if hosts else thread
         rank = np.concatenate((host, np.where(lasting, _STARTS, _ENDS), np.full(len(work), _ENDS)))
         second = np.concatenate((spelled[thread] if hosts else thread, position, position))
@@ -463,7 +463,8 @@ class _Builder:
             number = number * width + column + 1
             count *= width
         number = pd.factorize(number)[0]
-        distinct = np.unique(number, return_index=True)[1]
+        # They are numbered in order of their first place.
+        distinct = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
         kind, name, operator, module = what[distinct].astype(np.int64).T
         return number, StringTable(kind, name, operator, module, self._names)
 

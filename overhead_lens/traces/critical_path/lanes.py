@@ -17,8 +17,8 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.host_budget import BACKWARD, ENGINE, ThreadPieces
-from overhead_lens.traces.intervals import Union, merged
+from overhead_lens.traces.host_budget import BACKWARD, ENGINE, ThreadPieces, cut_at
+from overhead_lens.traces.intervals import Union, found_in
 
 _WAIT = HOST_CATEGORIES.index("wait")
 
@@ -63,9 +63,9 @@ def chain(
         blocked: Starts and ends of intervals in which it waits for a device.
         is_busiest: Whether it is the thread whose end is that of the window: what it waits for beyond devices counts.
     """
-    end_ns = pieces.start_ns[-1:] + pieces.dur_ns[-1:]
-    time_ns = merged(merged(pieces.start_ns, cuts_ns), end_ns)
-    piece = np.searchsorted(pieces.start_ns, time_ns[:-1], "right") - 1
+    end_ns = pieces.start_ns[-1] + pieces.dur_ns[-1]
+    starts_ns, piece = cut_at(pieces.start_ns, cuts_ns[cuts_ns < end_ns])
+    time_ns = np.append(starts_ns, end_ns)
     kind = pieces.categories()
     known = ~pieces.is_idle & ~_waits(pieces, kind, passes, is_busiest=is_busiest)
     change = np.zeros(len(time_ns) + 1, dtype=np.int64)
@@ -88,7 +88,7 @@ def _waits(pieces: ThreadPieces, kind: Ints, passes: Union, *, is_busiest: bool)
         return passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
     # One of several autograd threads may begin after the pass does, or end before it.
     ends_ns = pieces.start_ns + pieces.dur_ns
-    outer = gap & (np.isin(pieces.start_ns, passes.start_ns) | np.isin(ends_ns, passes.end_ns))
+    outer = gap & (found_in(pieces.start_ns, passes.start_ns) | found_in(ends_ns, passes.end_ns))
     waiting: Bools = (kind == _WAIT) | (outer & (pieces.owner < 0))
     return waiting
 

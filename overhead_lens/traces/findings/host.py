@@ -302,8 +302,7 @@ def _threads_of(recorded: Recorded, calls: Ints) -> list[ThreadPieces]:
 
 def launching(recorded: Recorded, device: DeviceTimeline) -> list[ThreadPieces]:
     """The threads that launched work of a device."""
-    rows = distinct_values(device.linked.launch[device.linked.launch >= 0])
-    return _threads_of(recorded, np.flatnonzero(np.isin(recorded.host.rows, rows)))
+    return _threads_of(recorded, recorded.host.among(device.linked.launch))
 
 
 def _place_of(named: Sequence[Evidence]) -> tuple[str, str]:

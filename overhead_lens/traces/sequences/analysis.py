@@ -183,7 +183,7 @@ def _operators(host: HostEvents, linked: Linked) -> Items:
     # Small integers are sorted by radix.
     able = able[np.argsort(host.thread[able].astype(np.min_scalar_type(len(host.threads))), kind="stable")]
     top = able[_outermost(host.thread[able], host.start_ns[able], end_ns[able])]
-    calls = np.flatnonzero(np.isin(host.rows, linked.launch))
+    calls = host.among(linked.launch)
     lane, first = _lanes(host.thread[top])
     gap_ns = _gaps(lane, host.start_ns[top], end_ns[top])
     return Items(
