@@ -1,13 +1,18 @@
-"""Types of intervals and arrays; values at places of which some are none."""
+"""Types of intervals and arrays; values at places of which some are none.
+
+Times are int64. Places of events and numbers of names may be int32 where there are many.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Interval = tuple[float, float]
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.signedinteger[Any]]
 Bools = npt.NDArray[np.bool_]
 
 

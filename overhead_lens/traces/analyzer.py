@@ -31,7 +31,7 @@ from overhead_lens.traces.device import COMPUTE, DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
 from overhead_lens.traces.health import trace_issues, trace_notes
-from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events
+from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events, owned
 from overhead_lens.traces.host_budget import (
     DispatchFloor,
     ThreadPieces,
@@ -185,8 +185,9 @@ class Analyzer:
         """
         keys, window = self.host.threads, self.window
         events = len(self._events)
+        segments = side_by_side(lambda number: owned(self.host, number, window), range(len(keys)), events=events)
         timelines = side_by_side(
-            lambda number: ThreadTimeline(self.host, number, window), range(len(keys)), events=events
+            lambda number: ThreadTimeline(self.host, number, window, segments[number]), range(len(keys)), events=events
         )
         if not timelines:
             return {}
@@ -195,10 +196,12 @@ class Analyzer:
             key=lambda line: (has_caller and line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number])
         )
         busiest = timelines[0]
-        passes, floor = backward_passes(timelines), dispatch_floor(timelines)
+        passes, floor = backward_passes(timelines, segments[busiest.number]), dispatch_floor(timelines)
         waits_from_ns = self._waits_from_ns
         pieces = side_by_side(
-            lambda line: thread_pieces(line, passes, waits_from_ns, floor, is_busiest=line is busiest),
+            lambda line: thread_pieces(
+                line, segments[line.number], passes, waits_from_ns, floor, is_busiest=line is busiest
+            ),
             timelines,
             events=events,
         )

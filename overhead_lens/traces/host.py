@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -46,10 +47,11 @@ class HostEvents:
     """The host events of a trace with their attributions by the rules.
 
     Attributes:
-        rows: int64: their rows in the event frame; every other array is of this length.
-        thread: int64: number in ``threads``.
-        name: int64: number in ``names``.
-        attribution: int64: number in ``attributions``, by the event's own name.
+        rows: int32: their rows in the event frame; every other array is of this length.
+        start_ns, dur_ns: int64.
+        thread: int32: number in ``threads``.
+        name: int32: number in ``names``.
+        attribution: int32: number in ``attributions``, by the event's own name.
         scope: bool: whether everything below has the same attribution.
         operator, runtime, python, annotation: bool: what the event is; ``annotation`` only where it is transparent.
         threads: (pid, tid) per thread.
@@ -74,6 +76,7 @@ class HostEvents:
         """The position here of each row of the event frame; -1 for another row, and for -1."""
         if not len(self.rows):
             return np.full(len(rows), -1, dtype=np.int64)
+        rows = rows.astype(self.rows.dtype, copy=False)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         return np.where(self.rows[at] == rows, at, -1)
 
@@ -108,16 +111,16 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
         for code in pairs.tolist()
     ]
     attribution = np.array(
-        [attributions.setdefault(verdict, len(attributions)) for verdict, _ in verdicts] or [0], dtype=np.int64
+        [attributions.setdefault(verdict, len(attributions)) for verdict, _ in verdicts] or [0], dtype=np.int32
     )
     scope = passing(verdicts, lambda verdict: verdict[1])
     is_user = passing(verdicts, lambda verdict: verdict[0] == _USER)
     return HostEvents(
-        rows,
+        rows.astype(np.int32),
         events["start_ns"].to_numpy()[rows],
         events["dur_ns"].to_numpy()[rows],
-        thread,
-        name_codes,
+        thread.astype(np.int32),
+        name_codes.astype(np.int32),
         attribution[pair],
         scope[pair],
         passing(cat.categories, OPERATORS.__contains__)[cat_codes],
@@ -170,6 +173,15 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     return number[codes], uniques[order]
 
 
+def of_each(number: Ints, count: int) -> list[Ints]:
+    """The places of each number below ``count``, ascending, int32; -1 is left out."""
+    # Small integers are sorted by radix.
+    small = number.astype(np.min_scalar_type(-2 - count))
+    order = np.argsort(small, kind="stable").astype(np.int32)
+    edges = np.cumsum(np.bincount(small + 1, minlength=count + 1)[: count + 1])
+    return [order[first:past] for first, past in pairwise(edges.tolist())]
+
+
 def threads_of(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
     """The thread of each row as a number, and (pid, tid) by number."""
     pid, tid = events["pid"].cat, events["tid"].cat
@@ -182,14 +194,15 @@ class Around:
     """What is open around each host event, and at any instant of its thread.
 
     Attributes:
-        nestings: Of each thread, by its number.
+        threads: int32: the events of each thread, by its number.
+        nestings: Of each thread.
     """
 
     def __init__(self, host: HostEvents) -> None:
-        self._threads = [np.flatnonzero(host.thread == number) for number in range(len(host.threads))]
-        self.nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self._threads]
-        self._parent = np.full(len(host.thread), -1, dtype=np.int64)
-        for events, nesting in zip(self._threads, self.nestings, strict=True):
+        self.threads = of_each(host.thread, len(host.threads))
+        self.nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self.threads]
+        self._parent = np.full(len(host.thread), -1, dtype=np.int32)
+        for events, nesting in zip(self.threads, self.nestings, strict=True):
             self._parent[events] = taken(events, nesting.parent)
 
     def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
@@ -210,19 +223,21 @@ class Around:
     def open_at(self, thread: Ints, instants_ns: Ints) -> Ints:
         """The host event that is open at each instant of a thread (-1 for none) and started last; -1 for none."""
         found = np.full(len(thread), -1, dtype=np.int64)
-        for number, (events, nesting) in enumerate(zip(self._threads, self.nestings, strict=True)):
-            mine = np.flatnonzero(thread == number)
+        asked = of_each(thread, len(self.threads))
+        for mine, events, nesting in zip(asked, self.threads, self.nestings, strict=True):
             found[mine] = taken(events, nesting.open_at(instants_ns[mine]))
         return found
 
 
 class ThreadTimeline:
-    """One host thread: who owns each instant of the window.
+    """One host thread: what its events are, and how long each of them owns.
+
+    Args:
+        segments: Who owns each instant of the window (``owned``).
 
     Attributes:
-        events: int64: the thread's events, as positions in ``host``; arrays per event are of this length.
-        attribution: int64 per event: number in ``host.attributions``, scopes considered.
-        segments: Pieces of the window; the owner is a position in ``events``.
+        events: int32: the thread's events, as positions in ``host``; arrays per event are of this length.
+        attribution: int32 per event: number in ``host.attributions``, scopes considered.
         self_ns: int64 per event.
         covered_ns: Time covered by any of its events.
         working_ns: Self time of its operators and runtime calls.
@@ -236,10 +251,10 @@ class ThreadTimeline:
         has_operators: Whether operators or Python functions were recorded on it.
     """
 
-    def __init__(self, host: HostEvents, number: int, window: Window) -> None:
+    def __init__(self, host: HostEvents, number: int, window: Window, segments: Segments) -> None:
         self.host = host
         self.number = number
-        self.events = np.flatnonzero(host.thread == number)
+        self.events = host.around.threads[number]
         start_ns, dur_ns = host.start_ns[self.events], host.dur_ns[self.events]
         annotation, runtime = host.annotation[self.events], host.runtime[self.events]
         nesting = host.around.nestings[number]
@@ -252,9 +267,8 @@ class ThreadTimeline:
         code &= passing(host.attributions, _COMPILED.__eq__)[self.attribution]
         self.attribution[unresolved(nesting, code, runtime | host.python[self.events])] = host.unknown
         self.computes = self._may_compute()
-        self.segments = _owned(start_ns, dur_ns, annotation, window.bounds)
-        self.self_ns = self.segments.self_ns(len(self.events))
-        self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
+        self.self_ns = segments.self_ns(len(self.events))
+        self.covered_ns = window.wall_ns - segments.uncovered_ns()
         self.crossing_count = nesting.crossing_count
         works = host.operator[self.events] | runtime
         self.working_ns = int(self.self_ns[works].sum())
@@ -307,11 +321,13 @@ def unresolved(nesting: Nesting, code: Bools, shown: Bools) -> Bools:
     return innermost
 
 
-def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, int]) -> Segments:
-    """Pieces of the window with their owners; annotations own uncovered time."""
+def owned(host: HostEvents, number: int, window: Window) -> Segments:
+    """Pieces of the window with their owners, as positions among the events of a thread; annotations own uncovered time."""
+    events, bounds = host.around.threads[number], window.bounds
+    start_ns, dur_ns, annotation = host.start_ns[events], host.dur_ns[events], host.annotation[events]
     if not annotation.any():
         return sweep(start_ns, dur_ns, bounds)
-    work, marks = np.flatnonzero(~annotation), np.flatnonzero(annotation)
+    work, marks = (np.flatnonzero(chosen).astype(np.int32) for chosen in (~annotation, annotation))
     upper = sweep(start_ns[work], dur_ns[work], bounds)
     if not len(upper.start_ns):
         return upper

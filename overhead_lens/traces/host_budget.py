@@ -37,7 +37,7 @@ from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.intervals import NOTHING, Piece, Union, cut, distinct_values
-from overhead_lens.traces.timeline import sum_by
+from overhead_lens.traces.timeline import Segments, sum_by
 from overhead_lens.traces.window import Window, bounds_of
 
 BETWEEN = "(between events)"
@@ -81,11 +81,12 @@ class ThreadPieces:
 
     Attributes:
         start_ns, dur_ns: int64, shape ``(n,)``; ``dur_ns`` > 0.
-        owner: int64: position among the thread's events; -1 for uncovered time.
-        attribution: int64: number in ``attributions``.
-        name: int64: number in ``names``.
+        owner: int32: position among the thread's events; -1 for uncovered time.
+        attribution: int32: number in ``attributions``.
+        name: int32: number in ``names``.
         is_idle: bool: the thread had nothing to do, or nobody knows what.
         floor: None for no estimate of kernels.
+        passes: When the busiest thread waited for a backward pass.
     """
 
     timeline: ThreadTimeline
@@ -98,11 +99,12 @@ class ThreadPieces:
     attributions: Sequence[Attribution]
     names: Sequence[str]
     floor: DispatchFloor | None
+    passes: Union
 
     def categories(self) -> Ints:
-        """Category per piece, as a number in ``HOST_CATEGORIES``."""
+        """Category per piece, as a number in ``HOST_CATEGORIES``, int8."""
         numbers = [HOST_CATEGORIES.index(attribution.category) for attribution in self.attributions]
-        return np.array(numbers, dtype=np.int64)[self.attribution]
+        return np.array(numbers, dtype=np.int8)[self.attribution]
 
     def attributed(self, chosen: Callable[[Attribution], object]) -> Bools:
         """Bool per piece: whether its attribution passes a test."""
@@ -118,15 +120,19 @@ class ThreadPieces:
         """Pieces that may hold a kernel, and what each takes beyond the dispatch of its operator, which comes first.
 
         Args:
-            owner: int64 per piece, in order of time.
+            owner: Per piece, in order of time.
         """
         at = self.computing(owner)
         until_ns: Ints = pd.Series(dur_ns[at]).groupby(owner[at], sort=False).cumsum().to_numpy()
         return at, np.clip(until_ns - (self.floor.ns if self.floor else 0), 0, dur_ns[at])
 
 
-def backward_passes(timelines: Sequence[ThreadTimeline]) -> Union:
-    """When the busiest thread, the first, waited for the autograd threads: one pass in each gap in which it shows no work."""
+def backward_passes(timelines: Sequence[ThreadTimeline], segments: Segments) -> Union:
+    """When the busiest thread, the first, waited for the autograd threads: one pass in each gap in which it shows no work.
+
+    Args:
+        segments: Those of the busiest thread.
+    """
     autograd = [timeline for timeline in timelines[1:] if timeline.is_autograd]
     if not autograd:
         return NOTHING
@@ -134,7 +140,7 @@ def backward_passes(timelines: Sequence[ThreadTimeline]) -> Union:
     ends = starts + np.concatenate([timeline.host.dur_ns[timeline.events] for timeline in autograd])
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], ends[order]
-    open_start, open_end = _unworked(timelines[0])
+    open_start, open_end = _unworked(timelines[0], segments)
     first, last = np.searchsorted(starts, open_start, "left"), np.searchsorted(starts, open_end, "left")
     has = last > first
     first, last = first[has], last[has]
@@ -144,18 +150,17 @@ def backward_passes(timelines: Sequence[ThreadTimeline]) -> Union:
     return Union(starts[first], np.minimum(reached, open_end[has]), order[first])
 
 
-def _unworked(timeline: ThreadTimeline) -> tuple[Ints, Ints]:
+def _unworked(timeline: ThreadTimeline, segments: Segments) -> tuple[Ints, Ints]:
     """Intervals in which the thread shows no work: covered by nothing but annotations and the call of a backward pass."""
-    segments = timeline.segments
-    open_pieces = ~_works(timeline)
+    open_pieces = ~_works(timeline, segments.owner)
     edges = np.diff(np.concatenate(([False], open_pieces, [False])).astype(np.int8))
     begins, past = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     return segments.start_ns[begins], segments.start_ns[past] + segments.dur_ns[past]
 
 
-def _works(timeline: ThreadTimeline) -> Bools:
-    """Bool per segment: an event other than an annotation or ``run_backward`` owns it."""
-    host, owner = timeline.host, timeline.segments.owner
+def _works(timeline: ThreadTimeline, owner: Ints) -> Bools:
+    """Bool per owner: it is an event, other than an annotation or ``run_backward``."""
+    host = timeline.host
     calls_backward = passing(host.names, lambda name: torch_names.RUN_BACKWARD in name)
     soft = host.annotation[timeline.events] | calls_backward[host.name[timeline.events]]
     works = owner >= 0
@@ -164,15 +169,22 @@ def _works(timeline: ThreadTimeline) -> Bools:
 
 
 def thread_pieces(
-    timeline: ThreadTimeline, passes: Union, waits_from_ns: Ints, floor: DispatchFloor | None, *, is_busiest: bool
+    timeline: ThreadTimeline,
+    segments: Segments,
+    passes: Union,
+    waits_from_ns: Ints,
+    floor: DispatchFloor | None,
+    *,
+    is_busiest: bool,
 ) -> ThreadPieces:
     """The pieces of a thread.
 
     Args:
+        segments: Those of the thread.
         passes: ``backward_passes``.
         waits_from_ns: Per host event the time from which it waits for the device; its end for never (``launches.py``).
     """
-    host, segments = timeline.host, timeline.segments
+    host = timeline.host
     waits_from_ns = waits_from_ns[timeline.events]
     waits = waits_from_ns < host.start_ns[timeline.events] + host.dur_ns[timeline.events]
     # Cut at the ends of passes and where a copy begins to wait, so that every piece has one kind.
@@ -183,7 +195,7 @@ def thread_pieces(
     in_pass = passes.covered(starts)
     if is_busiest:
         # An annotation around the call of a backward pass waits for the pass on another thread.
-        owner[in_pass & ~_works(timeline)[segment]] = -1
+        owner[in_pass & ~_works(timeline, owner)] = -1
     free = np.flatnonzero(owner < 0)
     gap = _gap_kinds(timeline, starts[free], in_pass[free], is_busiest=is_busiest)
     attribution, name = taken(timeline.attribution, owner), taken(host.name[timeline.events], owner)
@@ -205,6 +217,7 @@ def thread_pieces(
         attributions,
         [*host.names, *(name for _, name in _GAPS)],
         floor,
+        passes,
     )
 
 

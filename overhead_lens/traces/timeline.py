@@ -37,7 +37,7 @@ class Segments:
     Attributes:
         start_ns: int64, shape ``(n,)``, ascending.
         dur_ns: int64, shape ``(n,)``, all > 0; they sum to the window.
-        owner: int64, shape ``(n,)``: row of the event, -1 for uncovered time.
+        owner: int32, shape ``(n,)``: row of the event, -1 for uncovered time.
     """
 
     start_ns: Ints
@@ -70,15 +70,15 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
     window_start, window_end = window
     ends = start_ns + dur_ns
     inside = (dur_ns > 0) & (ends > window_start) & (start_ns < window_end)
-    rows = None if inside.all() else np.flatnonzero(inside)
+    rows = None if inside.all() else np.flatnonzero(inside).astype(np.int32)
     starts, ends = (start_ns, ends) if rows is None else (start_ns[rows], ends[rows])
     order = nesting_order(starts, ends)
     if order is not None:
         starts, ends = starts[order], ends[order]
-        rows = order if rows is None else rows[order]
+        rows = order.astype(np.int32) if rows is None else rows[order]
     count = len(starts)
-    pieces = [np.empty(2 * count + 1, dtype=np.int64) for _ in range(3)]
-    stack = np.empty(count + 1, dtype=np.int64)
+    pieces = [np.empty(2 * count + 1, dtype=dtype) for dtype in (np.int64, np.int64, np.int32)]
+    stack = np.empty(count + 1, dtype=np.int32)
     filled = run(_sweep, (starts, ends, window_start, window_end), (*pieces, stack), count)
     start, dur, owner = (piece[:filled] for piece in pieces)
     return Segments(start, dur, owner if rows is None else taken(rows, owner))
@@ -128,16 +128,16 @@ class Nesting:
         dur_ns: int64, shape ``(n,)``.
 
     Attributes:
-        parent: int64, shape ``(n,)``: the open event that started last before each, -1 for none.
+        parent: int32, shape ``(n,)``: the open event that started last before each, -1 for none.
     """
 
     def __init__(self, start_ns: Ints, dur_ns: Ints) -> None:
         self._ends = start_ns + dur_ns
         order = nesting_order(start_ns, self._ends)
         self._count = len(start_ns)
-        self._order = np.arange(self._count) if order is None else order
-        self.parent = np.empty(self._count, dtype=np.int64)
-        stack = np.empty(self._count + 1, dtype=np.int64)
+        self._order = np.arange(self._count, dtype=np.int32) if order is None else order.astype(np.int32)
+        self.parent = np.empty(self._count, dtype=np.int32)
+        stack = np.empty(self._count + 1, dtype=np.int32)
         self._starts_in_order = start_ns if order is None else start_ns[order]
         ends = self._ends if order is None else self._ends[order]
         run(_parents, (self._starts_in_order, ends, self._order), (self.parent, stack), self._count)
@@ -160,17 +160,17 @@ class Nesting:
 
     def mark_above(self, marked: Bools) -> Bools:
         """Bool per event: whether it or any event below it is marked."""
-        above = marked.astype(np.int64)
+        above = marked.astype(np.int8)
         if above.any():
             run(mark_parents, (self._order, self.parent), (above,), self._count)
         return above > 0
 
 
 def nearest(parent: Ints, marked: Bools, *, outermost: bool = False) -> Ints:
-    """Per event the innermost marked event at or around it, or the outermost: int64, shape ``(n,)``, -1 for none."""
+    """Per event the innermost marked event at or around it, or the outermost; -1 for none."""
     if not marked.any():
         return np.full(len(parent), -1, dtype=np.int64)
-    own = np.arange(len(parent))
+    own = np.arange(len(parent), dtype=parent.dtype)
     inner = ends_of(np.where(marked, own, parent))
     if not outermost:
         return inner
@@ -183,7 +183,7 @@ def ends_of(steps: Ints) -> Ints:
     now = np.append(steps, -1)
     while not np.array_equal(further := now[now], now):
         now = further
-    return now[:-1]
+    return now[:-1].astype(steps.dtype, copy=False)
 
 
 def _sweep(

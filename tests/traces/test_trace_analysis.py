@@ -17,6 +17,7 @@ from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
+from overhead_lens.traces.host import of_each
 from overhead_lens.traces.host_budget import cut_at
 from overhead_lens.traces.intervals import both, cut, found_in, union, without
 from overhead_lens.traces.launches import launching_operators
@@ -670,6 +671,15 @@ def test_cut_at(starts: set[int], edges: set[int]) -> None:
     expected = sorted(starts | {edge for edge in edges if edge > min(starts)})
     assert found[0].tolist() == expected
     assert found[1].tolist() == [sum(start <= time for start in starts) - 1 for time in expected]
+
+
+@given(numbers=st.lists(st.integers(-1, 125)), count=st.integers(126, 300))
+@example(numbers=[126, -1, 126, 0], count=127)
+def test_of_each(numbers: list[int], count: int) -> None:
+    found = of_each(np.array(numbers, dtype=np.int32), count)
+    assert [places.tolist() for places in found] == [
+        [place for place, number in enumerate(numbers) if number == wanted] for wanted in range(count)
+    ]
 
 
 def check_sums_of_the_document(analysis: TraceAnalysis) -> None:

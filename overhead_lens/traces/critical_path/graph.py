@@ -43,8 +43,7 @@ from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.host_budget import backward_passes
-from overhead_lens.traces.intervals import distinct_values, found_in
+from overhead_lens.traces.intervals import NOTHING, distinct_values, found_in
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.timeline import ordered
 
@@ -141,7 +140,7 @@ class _Builder:
         self._host_waits = self._waits.host_waits()
         self._start_ns, self._dur_ns = trace.events["start_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
         self._launch_ns = self._launch_points()
-        self._passes = backward_passes([pieces.timeline for pieces in threads.values()])
+        self._passes = next(iter(threads.values())).passes if threads else NOTHING
         self._around = nearest(host)
         self._chains = self._made_chains()
         lengths = [len(one.time_ns) for one in self._chains]
