@@ -410,7 +410,7 @@ class PathAnalysis:
     @cached_property
     def _target(self) -> Ints:
         graph = self.graph
-        return np.repeat(np.arange(len(graph.time_ns)), np.diff(graph.first))
+        return np.repeat(np.arange(len(graph.time_ns), dtype=np.int32), np.diff(graph.first))
 
     @cached_property
     def _lasting(self) -> tuple[Ints, Ints]:

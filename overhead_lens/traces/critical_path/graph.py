@@ -71,7 +71,7 @@ _ENDS, _AUTOGRAD, _HOST, _AUTOGRAD_BEGINS, _STARTS = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order in which every edge goes forward; int64 arrays.
+    """Nodes in an order in which every edge goes forward; times are int64, ``kind`` int8, other numbers int32.
 
     Attributes:
         time_ns: Per node, ascending.
@@ -224,7 +224,7 @@ class _Builder:
     def _program(self) -> list[_Edges]:
         edges = []
         for offset, one in zip(self._offsets[:-1].tolist(), self._chains, strict=True):
-            source = offset + np.arange(len(one.weight_ns))
+            source = np.arange(offset, offset + len(one.weight_ns), dtype=np.int32)
             edges.append(_Edges(PROGRAM, source, source + 1, one.weight_ns, one.label))
         return edges
 
@@ -360,7 +360,7 @@ class _Builder:
 
     @staticmethod
     def _nothing(count: int) -> Ints:
-        return np.tile(np.array([[_UNEXPLAINED, -1, -1, -1]]), (count, 1))
+        return np.tile(np.array([[_UNEXPLAINED, -1, -1, -1]], dtype=np.int32), (count, 1))
 
     def _break(self, kind: int, count: int) -> None:
         if count:
@@ -380,27 +380,28 @@ class _Builder:
         rank, second, lane, decides = self._ranks()
         order = ordered(time_ns, rank, second)
         order = order[used[order]]
-        place = np.full(len(time_ns), -1, dtype=np.int64)
-        place[order] = np.arange(len(order))
-        none = np.zeros(0, dtype=np.int64)
-        source = np.concatenate([none, *(place[one.source] for one in edges)])
-        target = np.concatenate([none, *(place[one.target] for one in edges)])
-        weight_ns = np.concatenate([none, *(one.weight_ns for one in edges)])
-        kind = np.repeat(np.array([one.kind for one in edges], dtype=np.int64), [len(one.source) for one in edges])
+        place = np.full(len(time_ns), -1, dtype=np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        source, target = (
+            np.concatenate([place[nodes] for nodes in each])
+            for each in ([one.source for one in edges], [one.target for one in edges])
+        )
+        weight_ns = np.concatenate([one.weight_ns for one in edges])
+        kind = np.repeat(np.array([one.kind for one in edges], dtype=np.int8), [len(one.source) for one in edges])
         forward = source < target
         for number in distinct_values(kind[~forward]).tolist():
             self._break(number, int((kind[~forward] == number).sum()))
         by_target = np.flatnonzero(forward)
-        by_target = by_target[ordered(target[by_target], kind[by_target], source[by_target])]
+        by_target = by_target[ordered(target[by_target] * np.int64(len(EDGES)) + kind[by_target], source[by_target])]
         source, target, kind, weight_ns = (column[by_target] for column in (source, target, kind, weight_ns))
         time_ns = time_ns[order]
         first = np.cumsum(np.bincount(target + 1, minlength=len(order) + 1))
         delayed, delay_ns = self._delays(time_ns, source, target, weight_ns, place[starts])
         what = [self._nothing(1), self._lost(_QUEUE, delayed), *(one.what for one in edges)]
         label, labels = self._labelled(np.concatenate(what, dtype=np.int32, casting="same_kind"))
-        delay_label = np.zeros(len(order), dtype=np.int64)
+        delay_label = np.zeros(len(order), dtype=np.int32)
         delay_label[place[starts[delayed]]] = label[1 : len(delayed) + 1]
-        event = np.full(len(order), -1, dtype=np.int64)
+        event = np.full(len(order), -1, dtype=np.int32)
         event[place[ends]] = np.arange(len(ends))
         counts = np.bincount(kind, minlength=len(EDGES)).tolist()
         return Graph(
@@ -427,17 +428,18 @@ class _Builder:
         """Per node: two sort keys within one instant, its lane, and whether the window's end waits for it."""
         work, hosts, passes = self.work, int(self._offsets[-1]), self._passes.start_ns
         lasting = work.end_ns > work.start_ns
-        position = np.arange(len(work))
+        position = np.arange(len(work), dtype=np.int32)
         keys = list(self._threads)
-        spelled = np.argsort(np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64))
-        thread = np.repeat(np.arange(len(self._chains)), np.diff(self._offsets))
+        spelled = np.argsort(np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)).astype(np.int32)
+        thread = np.repeat(np.arange(len(self._chains), dtype=np.int32), np.diff(self._offsets))
         autograd = np.array([pieces.timeline.is_autograd for pieces in self._threads.values()] or [False])
         autograd[0] = False
         begins = np.concatenate([np.zeros(0, bool), *(found_in(one.time_ns, passes) for one in self._chains)])
         host = np.where(autograd[thread], np.where(begins, _AUTOGRAD_BEGINS, _AUTOGRAD), _HOST) if hosts else thread
-        rank = np.concatenate((host, np.where(lasting, _STARTS, _ENDS), np.full(len(work), _ENDS)))
+        ranks = (host, np.where(lasting, _STARTS, _ENDS), np.full(len(work), _ENDS))
+        rank = np.concatenate(ranks, dtype=np.int8, casting="same_kind")
         second = np.concatenate((spelled[thread] if hosts else thread, position, position))
-        lane = np.concatenate((thread, *(len(self._chains) + work.group,) * 2))
+        lane = np.concatenate((thread, *(len(self._chains) + work.group,) * 2), dtype=np.int32)
         decides = np.concatenate((thread == 0, np.ones(2 * len(work), dtype=bool)))
         return rank, second, lane, decides
 
@@ -461,7 +463,7 @@ class _Builder:
                 count = len(known)
             number = number * width + column + 1
             count *= width
-        number = pd.factorize(number)[0]
+        number = pd.factorize(number)[0].astype(np.int32)
         # They are numbered in order of their first place.
         distinct = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
         kind, name, operator, module = what[distinct].astype(np.int64).T
