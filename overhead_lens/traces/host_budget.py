@@ -35,7 +35,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import Frame, HostCategory, parts_of
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import HostEvents, ThreadTimeline
+from overhead_lens.traces.host import ThreadTimeline
 from overhead_lens.traces.intervals import NOTHING, Piece, Union, cut, distinct_values
 from overhead_lens.traces.timeline import Segments, sum_by
 from overhead_lens.traces.window import Window, bounds_of
@@ -243,10 +243,10 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_bus
 
 def view_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
     """Median self time of the trace's view operators, which dispatch and compute nothing; None if it has none."""
-    samples = [
-        timeline.self_ns[_is_view(timeline.host)[timeline.events] & ~timeline.launches_below] for timeline in timelines
-    ]
-    views = np.concatenate(samples) if samples else np.zeros(0, dtype=np.int64)
+    is_view = passing(timelines[0].host.names, torch_names.VIEWS.__contains__)
+    views = np.concatenate(
+        [line.self_ns[is_view[line.host.name[line.events]] & ~line.launches_below] for line in timelines]
+    )
     return int(np.percentile(views, 50, method="lower")) if len(views) else None
 
 
@@ -354,7 +354,3 @@ def _category(
         parts_of(category, ns, own),
         tuple(Frame(name, frame_ns) for name, frame_ns in top),
     )
-
-
-def _is_view(host: HostEvents) -> Bools:
-    return passing(host.names, torch_names.VIEWS.__contains__)[host.name]
