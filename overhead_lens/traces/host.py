@@ -176,7 +176,7 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
 def of_each(number: Ints, count: int) -> list[Ints]:
     """The places of each number below ``count``, ascending, int32; -1 is left out."""
     # Small integers are sorted by radix.
-    small = number.astype(np.min_scalar_type(-2 - count))
+    small = number.astype(np.min_scalar_type(-1 - count))
     order = np.argsort(small, kind="stable").astype(np.int32)
     edges = np.cumsum(np.bincount(small + 1, minlength=count + 1)[: count + 1])
     return [order[first:past] for first, past in pairwise(edges.tolist())]
