@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -14,8 +12,7 @@ import torch
 from torch.testing._comparison import default_tolerances
 
 from overhead_lens.worker.state import State, copied, tensor_of
-
-_SEED = 20_240_307
+from overhead_lens.worker.workload import seed
 
 EQUAL, CLOSE, DIFFERS, UNKNOWN = "equal", "close", "differs", "unknown"
 """Verdicts, the better first; ``close`` is within the tolerance of the dtype that ``torch.testing.assert_close`` has."""
@@ -64,7 +61,7 @@ def outcome_of(
     split = len(args) - len(keywords)
     try:
         with inside():
-            _seed()
+            seed()
             returned = _snapshot(call(*args[:split], **dict(zip(keywords, args[split:], strict=True))))
         return Outcome(returned, state.now(), state.leaves, reason)
     finally:
@@ -201,10 +198,3 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, (Mapping, list)):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _tensors(each)
-
-
-def _seed() -> None:
-    random.seed(_SEED)
-    torch.manual_seed(_SEED)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(_SEED)

@@ -24,8 +24,7 @@ from overhead_lens.worker.load import load as load_target
 from overhead_lens.worker.load import load_scenario as load_scenario_of
 from overhead_lens.worker.loop import MeasuredLoop, make_measured_loop
 
-SEED = 20_240_229
-
+_SEED = 20_240_229
 _BATCH_NS = 20_000_000
 _LEAST_WARM_UP_NS = 250_000_000
 _MOST_WARM_UP_NS = 2_500_000_000
@@ -99,6 +98,8 @@ def load(target: Target, assignments: Mapping[str, str], compile_options: Mappin
         MeasurementError: The device is not there.
     """
     _search_beside(target)
+    # A model that the file makes has the same weights in every process.
+    seed()
     with collecting_rarely():
         return prepare(load_target(target), target.name, assignments, compile_options)
 
@@ -323,11 +324,16 @@ def _synchronizer(devices: Sequence[torch.device]) -> Callable[[], None] | None:
     return wait_for_all if len(waits) > 1 else next(iter(waits), None)
 
 
-def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
-    random.seed(SEED)
-    torch.manual_seed(SEED)
+def seed() -> None:
+    """Give all common sources of random numbers the seed that every process uses."""
+    random.seed(_SEED)
+    torch.manual_seed(_SEED)
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(SEED)
+        sys.modules["numpy"].random.seed(_SEED)
+
+
+def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
+    seed()
     try:
         made = scenario.inputs(params)
     except UsageError:

@@ -58,11 +58,18 @@ def load(text: str, inputs: str | None = None) -> Workload:
 
 def test_its_arguments_are_made_from_the_seed() -> None:
     first, second = (load("mine.py:scale", "make") for _ in range(2))
-    torch.manual_seed(workloads.SEED)
+    workloads.seed()
     assert torch.equal(first.args[0], torch.rand(3))
     assert all(map(torch.equal, first.args, second.args))
     assert first.call is first.original
     assert first.run(2) > 0
+
+
+def test_what_its_file_draws_is_the_same_in_every_process(folder: Path) -> None:
+    drawing = "import random, numpy\ndrawn = layer.weight.tolist(), random.random(), numpy.random.random()\n"
+    (folder / "mine.py").write_text(f"{FILE}{drawing}def drew(): return drawn\n")
+    first, second = (load("mine.py:drew").call() for _ in range(2))
+    assert first == second
 
 
 def test_what_the_metadata_says() -> None:
