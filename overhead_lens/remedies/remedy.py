@@ -58,8 +58,8 @@ class Call:
         contexts: Entered around many calls, outside the measured loop.
         late_contexts: Those that are entered when the call has been made once, and so is compiled.
         device: ``cpu``, ``cuda``.
-        folder: Where a remedy may keep what all processes can share that make the call with the same remedies; it need not exist.
-        build: Makes what is called of the call with all remedies, inside its contexts; None where that is the function.
+        folder: Shared by all processes that make the call with the same remedies; a remedy creates it before use.
+        build: Returns what to call, given the call with all remedies, inside its contexts; None to call ``function``.
     """
 
     function: Callable[..., Any]

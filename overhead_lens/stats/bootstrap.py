@@ -172,7 +172,7 @@ def _differences(resampled: Floats, chosen: npt.NDArray[np.int64], value: float)
 
 
 def _medians(resampled: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
-    # Of few processes a sort finds them in a quarter of the time that np.median takes.
+    # For few processes, sorting takes about half the time of np.median.
     ordered = np.sort(np.take_along_axis(resampled, chosen, axis=0), axis=0)
     middle = len(ordered) // 2
     medians: Floats = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

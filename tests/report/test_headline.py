@@ -77,5 +77,5 @@ def test_a_file_that_is_cut_off_may_lack_the_cause() -> None:
     """The profiler writes the host's events first: those that are lost are not the last ones in time."""
     analysis = replace(analyzer_of(*LOADING).analysis(), issues={"truncated": 1})
     assert headline(analysis).endswith(
-        "The file is cut off: what is missing, often the device's work, may be the cause."
+        "The file is cut off: the cause may lie in the missing part, often the device's work."
     )

@@ -640,7 +640,7 @@ def _read_entry(text, at, end, field):
             if not understood:
                 _put(field, _DEFER, 1)
         elif means == _AN_ARGS:
-            if _get(field, _NUMBER + ARGS_AT):  # Of two the last counts.
+            if _get(field, _NUMBER + ARGS_AT):  # The key occurs twice: its last value counts.
                 _put(field, _DEFER, 1)
             if _byte(text, value) == _OPEN:
                 at = _read_arguments(text, value, end, field)

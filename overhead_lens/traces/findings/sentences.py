@@ -50,7 +50,7 @@ _OF_CALLS = frozenset({"data_loading", "graph_capture", "unfused_optimizer"})
 def sentence(finding: Finding) -> str:
     """The finding in one sentence, without its full stop and its capital letter: others are built around it.
 
-    Where an event leads, the place is its own, since the finding's may be another event's; but calls tell where they are.
+    The place is that of the event it names. Findings about calls give the place of the call.
     """
     time = f"{format_ns(finding.bound_ns)} ({finding.share:.0%})"
     said = _SAID.get(finding.id, finding.summary + ": {time}").format(time=time)
@@ -82,7 +82,7 @@ def _at(led: Evidence, time: str = "") -> str:
 
 
 def _where(module: str, line: str, name: str) -> str:
-    """`` in Linear_0 (train.py:9)``, or what is known of it and ``name`` does not say."""
+    """`` in Linear_0 (train.py:9)``, without what is unknown or already part of ``name``."""
     place = short_place(line)
     line = place if place not in name else ""
     if module:

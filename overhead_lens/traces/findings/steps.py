@@ -102,7 +102,7 @@ def dispatcher_of_small_operators(recorded: Recorded, known: Union) -> Iterator[
 
 
 def kernels_on_host(recorded: Recorded) -> Iterator[Located]:
-    """Without any device: what is estimated to be kernels of operators, where that is half of the window.
+    """Without any device: the time estimated to be kernels of operators, if it is at least half of the window.
 
     A file that names devices may have left their events out: an operator that waits for a device looks like one that computes. So
     do reads of single values, which take no time on a host.

@@ -71,7 +71,7 @@ def _hints(analysis: TraceAnalysis) -> list[str]:
     if not analysis.host:
         return ["Record with activities=[CPU, CUDA] to see what the host does."] if analysis.devices else []
     if "truncated" in analysis.issues:
-        return ["The file is cut off: what is missing, often the device's work, may be the cause."]
+        return ["The file is cut off: the cause may lie in the missing part, often the device's work."]
     if (analysis.world_size or 1) > 1 and first is not None and first.id == "exposed_communication":
         return [f"Analyze the traces of all {analysis.world_size} ranks together to see whether one comes late."]
     of_host = first is not None and first.category not in ("compute", "communication", "copy")
