@@ -7,7 +7,8 @@ The backward pass of a device runs on a thread of autograd's, and the caller of 
     autograd   ..... wait .....|### backward pass ###|.... wait ..............
 
 For as long as autograd's threads work, the caller's wait is divided as their work is. The rest, such as waking them, stays
-``wait``.
+``wait``. Caller and threads sleep together, as for the GIL, only while none of them is on a core: stacks that show more are cut to
+what the CPU clocks leave.
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ class BackwardWork:
     Attributes:
         shares: How their work divides; its evidence is ``samples`` or ``trace``. None if too few stacks show it, and no trace.
         busy_share: How much of the whole time they work.
+        running_share: How much of it they are on a core, by their CPU clocks; 0 where those are unknown.
     """
 
     shares: Shares | None
     busy_share: float
+    running_share: float = 0.0
 
 
 def backward_work(
@@ -68,18 +71,20 @@ def backward_work(
     own = [thread for thread in threads if thread.process == pid]
     looks = max((thread.samples for thread in own), default=0)
     blocks: list[list[Stack]] = []
-    busy_share = 0.0
+    busy_share = running_share = 0.0
     autograd = [thread for thread in own if _is_autograd(thread)]
     for thread in autograd:
         at_work = [[stack for stack in block if not _waits(stack, classifier)] for block in in_blocks(thread.blocks)]
         seen = sum(stack.count for block in at_work for stack in block)
         busy_share += max(seen / looks, running.get(thread.thread, 0.0))
+        running_share += running.get(thread.thread, 0.0)
         blocks += at_work
     if not autograd:
         return None
     if sum(stack.count for block in blocks for stack in block) >= FEWEST_AWAKE:
-        return BackwardWork(shares_of_blocks(blocks, classifier), busy_share)
-    return BackwardWork(_shares_of_trace(recorded.get(thread.thread, ()) for thread in autograd), busy_share)
+        return BackwardWork(shares_of_blocks(blocks, classifier), busy_share, running_share)
+    traced = _shares_of_trace(recorded.get(thread.thread, ()) for thread in autograd)
+    return BackwardWork(traced, busy_share, running_share)
 
 
 def _is_autograd(thread: SampledThread) -> bool:

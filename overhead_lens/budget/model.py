@@ -336,6 +336,11 @@ class Breakdown(Result):
         return self.host[HOST_CATEGORIES.index(name)]
 
     @property
+    def evidence(self) -> str:
+        """What divides the wall time: ``samples`` or ``trace``; ``none`` for a wall of 0."""
+        return next((category.evidence for category in self.host if category.evidence != "none"), "none")
+
+    @property
     def precision_share(self) -> float:
         """Half the width of the 95 % interval as a share of its value, of the wall or of the largest category: the wider one.
 

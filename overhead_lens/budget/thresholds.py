@@ -26,6 +26,9 @@ UNREADABLE_STACKS_SHARE = 0.01
 UNATTRIBUTED_SHARE = 0.02
 """A larger unattributed share of the wall time is reported."""
 
+BACKWARD_SHARE = 0.02
+"""From a larger share of waiting for a backward pass on another thread on, stacks are not believed: they overstate it."""
+
 CORRECTED_TRACE_SHARE = 0.05
 """Residual of the corrected trace in calls that it was not calibrated with (docs/methodology/correction.md)."""
 

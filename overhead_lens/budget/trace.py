@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from overhead_lens.budget import thresholds
 from overhead_lens.correction.apply import corrected_self_ns
 from overhead_lens.correction.event_cost import (
     COMPILED_REGION,
@@ -43,8 +44,6 @@ from overhead_lens.traces.intervals import Union, union
 from overhead_lens.traces.timeline import Nesting, Segments, nearest, sweep
 
 LOOP_EVENT = "measured_loop"
-
-_BACKWARD_SHARE = 0.02
 
 _LOOP = Attribution("python", "user")
 _KERNEL, _UNKNOWN = Attribution("kernel"), Attribution("unattributed")
@@ -83,7 +82,7 @@ class TraceBudget:
     @property
     def waits_for_backward(self) -> bool:
         """Whether the loop's thread waits long enough for others that its stacks, which overstate such waits, are ignored."""
-        return self.backward_ns > _BACKWARD_SHARE * self.sum_ns
+        return self.backward_ns > thresholds.BACKWARD_SHARE * self.sum_ns
 
 
 def trace_budget(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from overhead_lens.budget import thresholds
+from overhead_lens.budget.backward import waiting_share
 from overhead_lens.budget.model import Wall
 from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.trace import TraceBudget
@@ -94,6 +95,8 @@ def share_warnings(
     elif shares.weight < thresholds.FEWEST_SAMPLES:
         points = 196 * (0.01 * 0.99 / shares.weight) ** 0.5
         yield f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points"
+    if shares.evidence == "samples" and (waits := waiting_share(shares)) > thresholds.BACKWARD_SHARE:
+        yield f"{waits:.0%} is waiting for a backward pass on another thread: stacks overstate it, and no trace tells by how much"
     share = shares.share("unattributed")
     if share > thresholds.UNATTRIBUTED_SHARE:
         reason = "no rule claims the frames listed under it"

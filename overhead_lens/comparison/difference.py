@@ -52,9 +52,11 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
     margin_ns = margin_share * aligned.base.wall.ns
     wall = aligned.wall
     verdict = wall_verdict(wall, margin_ns)
-    verdicts = category_verdicts(aligned.host, margin_ns)
+    # Stacks and a trace count differently: what differs between them may be no change of the call.
+    is_like = base.breakdown.evidence == new.breakdown.evidence
+    verdicts = category_verdicts(aligned.host, margin_ns) if is_like else ["inconclusive"] * len(HOST_CATEGORIES)
     walls_ns = (aligned.base.wall.ns, aligned.new.wall.ns)
-    shifts = frame_shifts(base, new, walls_ns, _HALF_LEVEL)
+    shifts = frame_shifts(base, new, walls_ns, _HALF_LEVEL) if is_like else {}
     nets_ns = net_shifts_ns(shifts)
     deltas_ns = [after.ns - before.ns for before, after in zip(aligned.base.host, aligned.new.host, strict=True)]
     changes = tuple(
@@ -210,5 +212,7 @@ def _warnings(base: Budget, new: Budget, aligned: Aligned) -> Iterator[str]:
     if aligned.rare_ns:
         rare = f"{format_signed_ns(aligned.rare_ns)} of the difference are of calls that take longer every now and then"
         yield f"{rare}: the means of blocks are compared, not their steady time"
+    if (before := base.breakdown.evidence) != (after := new.breakdown.evidence):
+        yield f"the base capture is divided by its {before}, the new one by its {after}: no category can be blamed"
     for side, budget in (("base", base), ("new", new)):
         yield from (f"{side}: {warning}" for warning in budget.breakdown.warnings)

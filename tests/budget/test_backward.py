@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from overhead_lens.budget.asleep import bounded, slept
 from overhead_lens.budget.backward import backward_work, waiting_share, with_backward
 from overhead_lens.budget.shares import Shares, shares_of_stacks
+from overhead_lens.budget.warnings import share_warnings
+from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.readers.py_spy.stacks import parse_stacks
 from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -154,3 +156,12 @@ def test_a_program_without_a_device_has_no_such_thread() -> None:
     assert backward_work([], PID, CLASSIFIER, {}, {}) is None
     elsewhere = read_threads([f'process {PID}:"a";process 20:"b";thread (11);{AUTOGRAD["launch"]} 50'], PID)
     assert backward_work(elsewhere, PID, CLASSIFIER, {}, {}) is None
+
+
+@pytest.mark.parametrize(("waits", "warned"), [(0, []), (20, []), (22, ["2% is waiting"]), (500, ["33% is waiting"])])
+def test_a_budget_by_stacks_alone_says_that_they_overstate_the_wait(waits: int, warned: list[str]) -> None:
+    lines = share_warnings(caller(python=1_000, waits=waits), 1_000.0, Sampled(1_000 + waits, 0), None, has_stacks=True)
+    of_backward = [line for line in lines if "backward" in line]
+    assert [
+        line.partition(" for a backward pass on another thread: stacks overstate it")[0] for line in of_backward
+    ] == warned

@@ -45,6 +45,16 @@ def test_slower_and_who_is_to_blame() -> None:
     assert abs(allocation.contributors[0].delta_ns - 3_000) < 10
 
 
+def test_stacks_and_a_trace_blame_no_category() -> None:
+    base, new = budget(0.001, python=1_000, kernel=100), budget(0.001, python=4_000, kernel=100)
+    host = tuple(replace(each, evidence="trace" if each.ns else "none") for each in new.breakdown.host)
+    delta = compare_budgets(base, replace(new, breakdown=replace(new.breakdown, host=host)))
+    assert (delta.verdict, delta.blame) == ("slower", ())
+    assert {change.verdict for change in delta.host} == {"inconclusive"}
+    line = "the base capture is divided by its samples, the new one by its trace: no category can be blamed"
+    assert line in delta.warnings
+
+
 @pytest.mark.parametrize(
     ("base", "new", "verdict"),
     [

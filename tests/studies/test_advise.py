@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -187,6 +188,11 @@ def test_categories_are_of_the_walls_that_were_timed_side_by_side() -> None:
     made = advice(tried("a"), times={"a": near(BASES, *(5 * [-300]))}, captured={"a": new})
     assert {name: ns for name, ns in made.remedy("a").host if ns} == {"python": -300}
     assert sum(ns for _, ns in made.remedy("a").host) == -300
+    assert made.warnings == ()
+    by_trace = replace(new, host=tuple(replace(each, evidence="trace") for each in new.host))
+    made = advice(tried("a"), times={"a": near(BASES, *(5 * [-300]))}, captured={"a": by_trace})
+    assert made.remedy("a").host == ()
+    assert made.warnings == ("no categories of a: evidence of trace cannot be compared with the call's samples",)
 
 
 @pytest.mark.parametrize(
@@ -380,6 +386,24 @@ def test_what_does_not_go_with_better_remedies_is_left_out(tmp_path: Path) -> No
 WRONG = "call:work gives a wrong result: AssertionError; nothing was timed"
 
 
+@pytest.mark.parametrize(
+    ("evidence", "names"),
+    [
+        ("samples", ["clock", "page_faults", "samples"]),
+        ("trace", ["clock", "page_faults", "trace", "calibration"]),
+    ],
+)
+def test_a_remedy_is_captured_by_the_evidence_that_divides_the_call_as_it_is(
+    evidence: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(recorded, "record", lambda *_, instruments: made.extend(each().name for each in instruments))
+    recording = recording_in(tmp_path)
+    recording.catalog = recorded.Catalog([listed("one")], True, "", False)
+    recording._capture("one", evidence)
+    assert (made, recording.captured) == (names, ["one"])
+
+
 def test_a_wrong_result_under_a_remedy_costs_no_more_than_this_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,7 +419,7 @@ def test_a_wrong_result_under_a_remedy_costs_no_more_than_this_remedy(
         wrong()
     for name in ("record", "record_pair"):
         monkeypatch.setattr(recorded, name, wrong)
-    recording._capture("one")
+    recording._capture("one", "samples")
     recording._confirm(["one"])
     monkeypatch.setattr(recorded._Recording, "_start", wrong)
     recording._confirm(["one", "other"])

@@ -246,6 +246,34 @@ def test_a_step_waits_no_longer_than_its_cpu_clock_leaves(cpu_ns: int, system: s
     assert told.category("wait").ns == round(waits_ns / 1_000 * (told.wall.ns - told.category("compile").ns))
 
 
+@pytest.mark.parametrize(
+    ("running", "times", "most"),
+    [
+        # 400 ns off the cores: 200 wait for autograd, whose stacks show 60 % of work, and 200 for the disk.
+        (0.0, {"python": 600, "dispatcher": 120, "wait": 280}, 40),
+        # For 300 of them autograd's thread is on a core.
+        (0.3, {"python": 750, "dispatcher": 150, "wait": 100}, 10),
+    ],
+)
+def test_a_step_and_its_backward_pass_sleep_no_longer_than_both_cpu_clocks_leave(
+    running: float, times: dict[str, int], most: int
+) -> None:
+    engine = "torch::autograd::Engine::thread_main (libtorch_cpu.so)"
+    node = f"torch::autograd::Engine::thread_init (libtorch_cpu.so);{engine}"
+    pop = "torch::autograd::ReadyQueue::pop (libtorch_cpu.so);pthread_cond_wait (libc.so.6)"
+    autograd = [
+        f"thread (11);{node};at::_ops::mm::call (libtorch_cpu.so) 60",
+        f"thread (11);{node};PyNode::apply (hook.py:1);clock_nanosleep (libc.so.6) 40",
+        f"thread (11);{node};{pop} 100",
+    ]
+    turn = [main(WORK, 40), main(WAIT, 30), main(f"{WORK};{engine};{pop}", 30), *autograd]
+    steps = bare(*(20 * [{"ns": 1_000, "user_ns": 600}]))
+    found = budget(*steps, turns=(turn,), environment={"system": "Linux-6.1"}, running=[(11, running)])
+    assert ns_of(found) == times
+    (said,) = [warning for warning in found.warnings if "waiting too often" in warning]
+    assert f"by CPU clock at most {most}%" in said
+
+
 def test_without_bare_steps_the_cpu_clock_is_that_of_the_steps_that_set_the_wall() -> None:
     rows = stretch(Phase.SAMPLED, *(20 * [{"ns": 1_000, "user_ns": 800}]))
     found = budget(*rows, turns=([main(WORK, 60), main(WAIT, 40)],), environment={"system": "Linux-6.1"})

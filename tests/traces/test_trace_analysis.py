@@ -753,7 +753,7 @@ def test_what_the_driver_does_is_not_the_profilers() -> None:
         drawn("  [)", "Activity Buffer Request", "overhead", (-1, 0)),
     ).analysis()
     assert analysis.issues == {"profiler_overhead": 1, "driver_overhead": 1}
-    assert "1 times the driver loaded or compiled code" in to_text(analysis)
+    assert "the driver loaded or compiled code, or waited for room in its queue (1)" in to_text(analysis)
 
 
 def test_a_driver_call_inside_a_launch_is_not_a_lost_launch() -> None:

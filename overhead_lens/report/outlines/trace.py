@@ -55,37 +55,39 @@ _SLOW_STEP = 1.2
 _REMARKS = {**{category.name: category.blame_remark for category in CATEGORIES}, QUEUE: "launched, but not started"}
 
 _EXPLAINED = {
-    "partial_overlap": "{n} host events end after the event they began in; every instant still has one owner",
-    "negative_duration": "{n} events had a negative duration and were taken as 0 ns long",
-    "missing_duration": "{n} complete events had no duration and were taken as 0 ns long",
-    "bad_duration": "{n} events had a duration that is not a number and count as 0 ns",
-    "bad_timestamp": "{n} events had no readable timestamp and were left out",
+    "partial_overlap": "host events end after the event they began in ({n}); every instant still has one owner",
+    "negative_duration": "events had a negative duration and were taken as 0 ns long ({n})",
+    "missing_duration": "complete events had no duration and were taken as 0 ns long ({n})",
+    "bad_duration": "events had a duration that is not a number and count as 0 ns ({n})",
+    "bad_timestamp": "events had no readable timestamp and were left out ({n})",
     "untimed_event": (
-        "{n} events have no time and were left out: they are of the profiler's warm-up, or the trace was exported after the next "
-        "recording had begun"
+        "events have no time and were left out ({n}): they are of the profiler's warm-up, or the trace was exported after the "
+        "next recording had begun"
     ),
-    "damaged_event": "{n} entries of the file are damaged and were left out",
-    "missing_phase": "{n} entries name no phase and were left out",
-    "begin_end_event": "{n} begin and end events (ph B, E) were left out: only complete events are read",
-    "stray_comma": "{n} stray commas in the file were passed over",
+    "damaged_event": "entries of the file are damaged and were left out ({n})",
+    "missing_phase": "entries name no phase and were left out ({n})",
+    "begin_end_event": "begin and end events (ph B, E) were left out ({n}): only complete events are read",
+    "stray_comma": "stray commas in the file were passed over ({n})",
     "truncated": "the file is cut off: this is what could be read of it",
     "unlinked_device_event": (
-        "{n} of {device_events} device events have no launch in the trace (launched before the recording began, or lost): "
+        "device events have no launch in the trace ({n} of {device_events}; launched before the recording began, or lost): "
         "they count as busy, have no launch latency, and the idle time before them is unattributed"
     ),
-    "kernel_before_launch": "{n} launches have a device event that starts before them (clock skew): latency taken as 0",
+    "kernel_before_launch": "launches have a device event that starts before them ({n}; clock skew): latency taken as 0",
     "launch_without_device_event": (
-        "{n} launches have no device event: captured into a graph, still queued at the end of the recording, or lost"
+        "launches have no device event ({n}): captured into a graph, still queued at the end of the recording, or lost"
     ),
-    "overlap_in_stream": "{n} device events start before the one before them in their stream ended; busy is their union",
-    "profiler_overhead": "{n} events are work of the profiler itself; its pauses inside an operator are unattributed",
+    "overlap_in_stream": "device events start before the one before them in their stream ended ({n}); busy is their union",
+    "profiler_overhead": "events are work of the profiler itself ({n}); its pauses inside an operator are unattributed",
     "driver_overhead": (
-        "{n} times the driver loaded or compiled code, or waited for room in its queue: this counts with the call around it"
+        "the driver loaded or compiled code, or waited for room in its queue ({n}): this counts with the call around it"
     ),
-    "bad_counter_event": "{n} counter events hold no finite number and were left out: what they would say is a gap",
-    "bad_memory_event": "{n} memory events do not say how many bytes and were left out",
-    "no_category": "{n} events have no category, so another profiler wrote them: they count as host work, even those of a device",
-    "other_category": "{n} events of categories that are neither host nor device work were left out",
+    "bad_counter_event": "counter events hold no finite number and were left out ({n}): what they would say is a gap",
+    "bad_memory_event": "memory events do not say how many bytes and were left out ({n})",
+    "no_category": (
+        "events have no category, so another profiler wrote them ({n}): they count as host work, even those of a device"
+    ),
+    "other_category": "events of categories that are neither host nor device work were left out ({n})",
 }
 
 
@@ -142,7 +144,7 @@ def issue_lines(analysis: TraceAnalysis) -> list[str]:
     """Issues as sentences."""
     events = f"{sum(device.events for device in analysis.devices):,}"
     return [
-        _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{number:,}", device_events=events)
+        _EXPLAINED.get(reason, reason.replace("_", " ") + " ({n})").format(n=f"{number:,}", device_events=events)
         for reason, number in analysis.issues.items()
     ]
 

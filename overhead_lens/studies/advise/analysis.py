@@ -163,7 +163,7 @@ def make_advice(
         _sentence(base, verdict, share, tried, together),
         tuple(tried),
         together,
-        tuple(_warnings(meta)),
+        (*_warnings(meta), *_unlike(base, captured)),
         directory,
     )
 
@@ -263,7 +263,7 @@ def ranked(tried: Sequence[TriedRemedy]) -> list[TriedRemedy]:
 
 def _moved(tried: TriedRemedy, base: Breakdown, new: Breakdown | None) -> tuple[tuple[str, int], ...]:
     """The change of each category: the shares of both budgets applied to the walls timed in turns."""
-    if new is None or tried.wall is None:
+    if new is None or tried.wall is None or new.evidence != base.evidence:
         return ()
     sides = ((base, tried.wall.base_ns), (new, tried.wall.base_ns + tried.wall.delta_ns))
     before, after = (proportional([category.ns for category in side.host], round(wall_ns)) for side, wall_ns in sides)
@@ -331,3 +331,9 @@ def _warnings(meta: AdviceMeta) -> Iterator[str]:
     if not meta.repeats:
         why = meta.unknown or "called twice, it gives another answer"
         yield f"outputs are unknown: {why}; what a remedy changes is unknown"
+
+
+def _unlike(base: Breakdown, captured: Mapping[str, Breakdown]) -> Iterator[str]:
+    for name, new in captured.items():
+        if new.evidence != base.evidence:
+            yield f"no categories of {name}: evidence of {new.evidence} cannot be compared with the call's {base.evidence}"

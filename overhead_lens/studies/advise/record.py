@@ -3,7 +3,7 @@
     base       a capture of the call as it is: which categories are worth a remedy
     screening  fresh processes that time the call as it is and with each remedy, in turns
     rounds     the same for remedies that need a process of their own: a process each, blocks in turns
-    with-NAME  a short capture of each of the best: which categories shrank
+    with-NAME  a short capture of each of the best, divided by the evidence that divides ``base``: which categories shrank
     together   the best that go together and the call as it is, recorded in turns as by ``compare``
 
 A remedy that fails, hangs, kills its process or leaves it changed is tried in a process of its own or given up; the others go on
@@ -30,9 +30,11 @@ from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.tables import write_table
 from overhead_lens.errors import MeasurementError, OverheadLensError
 from overhead_lens.instruments.ablation.evidence import RungTimes
+from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.clock.record import TIME_BLOCKS, Clock
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.samples.record import SampleStacks
+from overhead_lens.instruments.trace.record import RecordTrace
 from overhead_lens.machine.cores import wait_until_idle
 from overhead_lens.machine.operations import LOAD, WARM_UP, Operation
 from overhead_lens.machine.process import Worker, ask_all, in_batches
@@ -140,13 +142,14 @@ class _Recording:
         self._check_file()
         effort = replace(self.request.effort, processes=min(_BASE_PROCESSES, self.request.effort.processes))
         record(replace(self.request, output=self.folder / BASE, effort=effort), self.listener)
-        self._screen()
+        base = breakdown_of(self.folder / BASE, self.classifier)
+        self._screen(base)
         self._time_own()
         if self.rows:
             write_table(self.folder / ABLATION, self.rows)
         found = self._found()
         for each in [each for each in ranked(found) if each.helps][:_MOST_CAPTURES]:
-            self._capture(each.remedy)
+            self._capture(each.remedy, base.evidence)
         # The clock of a pair takes the median block, which has nothing of what outlasts a call.
         listed = self._listed
         within_a_call = [each for each in found if not listed[each.remedy].own_process]
@@ -169,9 +172,8 @@ class _Recording:
 
     # ------------------------------------------------------------------ in one process
 
-    def _screen(self) -> None:
+    def _screen(self, base: Breakdown) -> None:
         """Time what can share a process, in fresh processes."""
-        base = breakdown_of(self.folder / BASE, self.classifier)
         with self._first_worker(base) as first:
             self._time_in(first, 0)
         for batch in in_batches(range(1, self.request.effort.processes)):
@@ -350,12 +352,13 @@ class _Recording:
             return ""
         return f" (best so far: {best.remedy}, {format_ns(-best.wall.delta_ns)} less)"
 
-    def _capture(self, name: str) -> None:
-        """A short capture of the call with a remedy."""
+    def _capture(self, name: str, evidence: str) -> None:
+        """A short capture of the call with a remedy, divided by this evidence."""
         self.listener.step(f"where {name} saves")
         request = replace(self._with((name,)), output=folder_of(self.folder, name), effort=_BRIEF)
+        instruments = (Clock, MeasurePageFaults, *((RecordTrace, Calibrate) if evidence == "trace" else (SampleStacks,)))
         try:
-            record(request, self.listener, instruments=(Clock, SampleStacks, MeasurePageFaults))
+            record(request, self.listener, instruments=instruments)
         except OverheadLensError as error:
             self.warnings.append(f"no categories of {name}: {error}")
             return

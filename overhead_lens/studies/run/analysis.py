@@ -515,6 +515,8 @@ def _host(
     if backward is not None and (waiting := waiting_share(shares)):
         worked_share = min(1.0, backward.busy_share / waiting)
         shares = with_backward(shares, backward.shares, worked_share)
+        if off_cores is not None and (together := slept(shares, off_cores - backward.running_share)).disagree:
+            shares, asleep = bounded(shares, together), together
     if counted is None or not told:
         return _StepHost(_divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share)
     known = counted[counted["is_counted"]]

@@ -135,7 +135,7 @@ def test_host_figures_and_what_was_counted() -> None:
         *(["dispatcher", "6.0%", "12 ns"], ["dispatch", "6.0%", "12 ns"], ["launch", "4.0%", "8 ns"]),
         *(["wait", "90.0%", "180 ns"], ["device", "90.0%", "180 ns"], ["sum = window", "100 %", "200 ns"]),
     ]
-    assert page.warnings == ["3 events had a negative duration and were taken as 0 ns long", "a note"]
+    assert page.warnings == ["events had a negative duration and were taken as 0 ns long (3)", "a note"]
     assert rows(page, "What was dropped, repaired or is uncertain")[0][1:] == [["negative duration", "3"]]
 
 
