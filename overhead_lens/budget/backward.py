@@ -7,8 +7,8 @@ The backward pass of a device runs on a thread of autograd's, and the caller of 
     autograd   ..... wait .....|### backward pass ###|.... wait ..............
 
 For as long as autograd's threads work, the caller's wait is divided as their work is. The rest, such as waking them, stays
-``wait``. Caller and threads sleep together, as for the GIL, only while none of them is on a core: stacks that show more are cut to
-what the CPU clocks leave.
+``wait``. Caller and threads sleep together, as for the GIL, only while none of them is on a core: stacks that show more are cut
+to what the CPU clocks leave.
 """
 
 from __future__ import annotations

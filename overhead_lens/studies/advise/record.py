@@ -356,7 +356,11 @@ class _Recording:
         """A short capture of the call with a remedy, divided by this evidence."""
         self.listener.step(f"where {name} saves")
         request = replace(self._with((name,)), output=folder_of(self.folder, name), effort=_BRIEF)
-        instruments = (Clock, MeasurePageFaults, *((RecordTrace, Calibrate) if evidence == "trace" else (SampleStacks,)))
+        instruments = (
+            Clock,
+            MeasurePageFaults,
+            *((RecordTrace, Calibrate) if evidence == "trace" else (SampleStacks,)),
+        )
         try:
             record(request, self.listener, instruments=instruments)
         except OverheadLensError as error:
