@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,5 +61,10 @@ class SamplerRun:
     @property
     def folded(self) -> str:
         """Equal stacks summed up: a line ``frame;frame count`` each."""
-        counts = Counter(stack for sequence in self.sequences for stack in sequence)
-        return "".join(f"{stack} {count}\n" for stack, count in counts.items())
+        return folded(self.sequences)
+
+
+def folded(sequences: Iterable[Sequence[str]]) -> str:
+    """Equal stacks summed up: a line ``frame;frame count`` each."""
+    counts = Counter(stack for sequence in sequences for stack in sequence)
+    return "".join(f"{stack} {count}\n" for stack, count in counts.items())

@@ -72,9 +72,23 @@ def test_stacks_of_settling_are_not_kept(tmp_path: Path) -> None:
         "measured_loop (overhead_lens/worker/loop.py:3);settle (mine.py:3) 7",
     ]
     samples = SampleStacks()
-    samples.add(SamplerRun((sequence("\n".join(lines)),), 54, 3))
+    samples.add(SamplerRun((sequence("\n".join(lines)),), 54, 3), 1.0)
     assert samples.folded == [f"{lines[2]}\n{lines[3]}\n"]
     assert (samples.sampled.samples, samples.sampled.errors, samples.sampled.reason) == (12, 3, None)
+
+
+def test_stacks_of_a_loop_that_stood_still_are_one(tmp_path: Path) -> None:
+    loop = "spin (overhead_lens/instruments/samples/worker.py:90);measured_loop (overhead_lens/worker/loop.py:3)"
+    taken = [f"{loop};f{each % 7} (a.py:1)" for each in range(350)]
+    held = [*taken[:100], *(60 * [f"{loop};held (a.py:9)"]), *taken[100:]]
+    samples = SampleStacks()
+    samples.add(SamplerRun((tuple(held),), 410, 0), per_call=1.0)
+    (text,) = samples.folded
+    assert text.splitlines()[-1] == f"{loop};held (a.py:9) 1"
+    assert samples.sampled.samples == 351
+    # A call that takes as long as all of them may have been there.
+    samples.add(SamplerRun((tuple(held),), 410, 0), per_call=60.0)
+    assert samples.folded[1].splitlines()[-1] == f"{loop};held (a.py:9) 60"
 
 
 class Interrupted:

@@ -238,6 +238,9 @@ class Attached:
     def wait_until_begun(self) -> None:
         self.log.append(("begun", self.pid))
 
+    def stacks_per_call(self, call_ns: float) -> float:
+        return call_ns / 500.0
+
     def end(self, since_ns: int) -> None:
         self.log.append(("end", self.pid, since_ns))
 
@@ -268,7 +271,7 @@ class Spinning(Asked):
         Attached.log.append((step_of(operation), self.pid))
 
     def receive(self, _: Operation[Any]) -> Any:
-        return Spins(1_000 + self.pid)
+        return Spins(1_000 + self.pid, 500.0)
 
 
 def stacks(found: Side) -> SampleStacks:

@@ -39,22 +39,30 @@ echo "py-spy> Sampling process 300 times a second"
 while :; do sleep 0.01; done"""
 
 
-@pytest.mark.parametrize(("count", "seconds"), [(540, 2.0), (135, 0.5), (0, 0.0)])
+@pytest.mark.parametrize(
+    ("count", "threads", "seconds", "rate"),
+    [(540, False, 2.0, "300"), (135, False, 0.5, "300"), (0, False, 0.0, "300"), (540, True, 3.0, "100")],
+)
 def test_it_is_stopped_when_there_are_stacks_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, seconds: float
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    threads: bool,
+    seconds: float,
+    rate: str,  # noqa: FBT001
 ) -> None:
     waited: list[float] = []
     monkeypatch.setattr(sampler.time, "sleep", waited.append)
     monkeypatch.setattr(sampler.time, "monotonic_ns", lambda: 5_000_000_000)
     stand_in(tmp_path, monkeypatch, UNTIL_STOPPED)
-    with Sampling(123, count, tmp_path, "clock-0") as sampling:
+    with Sampling(123, count, tmp_path, "clock-0", threads=threads) as sampling:
         sampling.wait_until_begun()
         # It keeps pace since a tenth of a second.
         sampling.end(since_ns=4_900_000_000)
         assert sampling.finish() == SamplerRun((STACKS, ("g (b.py:2)",)), 7, 1)
     assert waited == [pytest.approx(max(0.0, seconds - 0.1))]
     asked = (tmp_path / "asked").read_text().split()
-    assert asked[asked.index("--rate") + 1] == "300"
+    assert asked[asked.index("--rate") + 1] == rate
     assert "--duration" not in asked
 
 

@@ -19,7 +19,8 @@ from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.process import Process
-from overhead_lens.samplers.sampler import SamplerRun
+from overhead_lens.samplers.overdue import without_overdue
+from overhead_lens.samplers.sampler import SamplerRun, folded
 
 
 class Traceable(Struct, frozen=True):
@@ -29,9 +30,10 @@ class Traceable(Struct, frozen=True):
 
 
 class Spinning(Struct, frozen=True):
-    """The time, of ``time.monotonic_ns``, from which on the loop runs and the sampler keeps pace."""
+    """The time, of ``time.monotonic_ns``, from which on the loop runs and the sampler keeps pace, and that of a call."""
 
     since_ns: int
+    call_ns: float
 
 
 class Spun(Struct, frozen=True):
@@ -55,11 +57,14 @@ class Attached:
     def __init__(self, instrument: SampleStacks, worker: Process, sampling: Sampling) -> None:
         self._instrument, self._worker, self._sampling = instrument, worker, sampling
         self._settling = True
+        self._per_call = 1.0
         worker.send(SPIN, chunk_ns=BLOCK_NS)
 
     def end(self) -> None:
         """Wait until there are stacks enough, and end the sampler."""
-        self._sampling.end(self._settled().since_ns)
+        spinning = self._settled()
+        self._per_call = self._sampling.stacks_per_call(spinning.call_ns)
+        self._sampling.end(spinning.since_ns)
 
     def keep(self) -> None:
         """Wait for the stacks and add them to the instrument's."""
@@ -68,7 +73,7 @@ class Attached:
         except MeasurementError as error:
             self._instrument.refused(error)
             return
-        self._instrument.add(run)
+        self._instrument.add(run, self._per_call)
 
     def stop(self) -> None:
         """Stop the loop."""
@@ -129,11 +134,16 @@ class SampleStacks(SideBySide):
         stack.callback(attached.stop)
         return attached
 
-    def add(self, run: SamplerRun) -> None:
-        """Keep the stacks of a process that count."""
-        lines = [line for line in run.folded.splitlines(keepends=True) if _SETTLING not in line]
-        samples = sum(int(line.rpartition(" ")[2]) for line in lines)
-        self.folded.append("".join(lines))
+    def add(self, run: SamplerRun, per_call: float) -> None:
+        """Keep the stacks of a process that count.
+
+        Args:
+            per_call: Stacks that may fall into one call.
+        """
+        measured = ([stack for stack in sequence if _SETTLING not in stack] for sequence in run.sequences)
+        counted = [without_overdue(sequence, per_call) for sequence in measured]
+        self.folded.append(folded(counted))
+        samples = sum(map(len, counted))
         self.sampled = Sampled(self.sampled.samples + samples, self.sampled.errors + run.error_count, None)
 
     def refused(self, error: MeasurementError) -> None:

@@ -13,14 +13,16 @@ from overhead_lens.machine.cores import confine_others, put_back
 from overhead_lens.samplers.py_spy import start_py_spy
 from overhead_lens.samplers.sampler import SamplerRun, Watch
 
-# A stack takes 1 to 2 ms and the target must run in between (docs/methodology/sampling.md).
-_RATE_HZ = 300
-# Of two processes that are sampled at once, each.
-_REACHED_HZ = 270
+# A stack takes 1 to 2 ms and the target must run in between; to stop several threads takes longer (docs/methodology/sampling.md).
+_RATE_HZ, _RATE_OF_THREADS_HZ = 300, 100
+# What is reached of a rate by each of two processes that are sampled at once.
+_REACHED_SHARE = 0.9
+# Between two stacks the target runs for at least about this share of the time.
+_RUNNING_SHARE = 0.5
 
 
 class Sampling:
-    """The sampler attached to process ``pid``, for about ``sample_count`` stacks at 300 Hz.
+    """The sampler attached to process ``pid``, for about ``sample_count`` stacks, half as many of a call with threads.
 
     Native frames and waiting threads are included.
 
@@ -35,8 +37,9 @@ class Sampling:
     def __init__(
         self, pid: int, sample_count: int, folder: Path, name: str, core: int | None = None, *, threads: bool = False
     ) -> None:
-        self._seconds = sample_count / _REACHED_HZ
-        watch = Watch(pid, _RATE_HZ, None, folder / f".{name}.raw", by_thread=False)
+        self._rate_hz = _RATE_OF_THREADS_HZ if threads else _RATE_HZ
+        self._seconds = (sample_count // 2 if threads else sample_count) / (_REACHED_SHARE * self._rate_hz)
+        watch = Watch(pid, self._rate_hz, None, folder / f".{name}.raw", by_thread=False)
         with ExitStack() as stack:
             core = stack.enter_context(_shared_core(pid, core))
             if threads:
@@ -64,6 +67,10 @@ class Sampling:
         """Wait until it has enough stacks, from ``since_ns`` of ``time.monotonic_ns`` on, and have it end."""
         time.sleep(max(0.0, self._seconds + (since_ns - time.monotonic_ns()) / 1e9))
         self._running.stop()
+
+    def stacks_per_call(self, call_ns: float) -> float:
+        """How many stacks may fall into a call that takes so long."""
+        return call_ns / 1e9 * self._rate_hz / _RUNNING_SHARE
 
     def finish(self) -> SamplerRun:
         """The stacks.

@@ -77,7 +77,7 @@ def spin(session: Session, chunk_ns: int) -> dict[str, Any]:
     """Run the loop until a line arrives; replies first, when the attached sampler keeps pace."""
     count = session.workload.calls_within(session.call_ns, chunk_ns)
     settle(session.workload, count, session.call_ns)
-    session.announce({"since_ns": time.monotonic_ns()})
+    session.announce({"since_ns": time.monotonic_ns(), "call_ns": session.call_ns})
     calls = spin_until_input(session.workload, count, session.requests)
     session.requests.readline()
     return {"calls": calls}

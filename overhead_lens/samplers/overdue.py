@@ -1,0 +1,33 @@
+"""Leaves out stacks that a sampler took of a loop that stood still (pure).
+
+A sampler that is late takes the stacks that were due meanwhile one right after another, and holds its target for all of them::
+
+    due      |     |     |     |     |     |     |
+    taken    A     B    (late.......) CCCC       D
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+# Runs of equal stacks that chance makes less often than this, in all of a sampler's stacks, are one stack.
+_CHANCE = 1e-4
+
+
+def without_overdue(stacks: Sequence[str], per_call: float) -> list[str]:
+    """The stacks without those of a loop that stood still: of a run of equal ones that is too long for chance, the first counts.
+
+    Args:
+        stacks: In the order in which they were taken.
+        per_call: Stacks that may fall into one call. Those of different calls are independent: of ``n`` stacks, one of share
+            ``p`` begins about ``n * p**k`` runs through ``k`` calls.
+    """
+    count_of = Counter(stacks)
+    kept: list[str] = []
+    for stack, group in groupby(stacks):
+        length = sum(1 for _ in group)
+        by_chance = len(stacks) * (count_of[stack] / len(stacks)) ** (length / max(1.0, per_call))
+        kept += [stack] * (length if by_chance >= _CHANCE else 1)
+    return kept

@@ -1,0 +1,42 @@
+"""Stacks of a loop that stood still."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from overhead_lens.samplers.overdue import without_overdue
+
+
+def drawn(seed: int, shares: dict[str, float], count: int) -> list[str]:
+    return random.Random(seed).choices(list(shares), list(shares.values()), k=count)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9, 0.99])
+def test_chance_is_left_alone(share: float) -> None:
+    lost = 0
+    for seed in range(200):
+        taken = drawn(seed, {"hot": share, **{f"f{at}": (1 - share) / 50 for at in range(50)}}, 500)
+        lost += len(taken) - len(without_overdue(taken, 1.0))
+    assert lost / (200 * 500) < 1e-4
+
+
+def test_a_stack_that_is_always_there_counts_every_time() -> None:
+    assert without_overdue(500 * ["only"], 1.0) == 500 * ["only"]
+
+
+@pytest.mark.parametrize("length", [8, 40, 300])
+def test_a_burst_is_one_stack(length: int) -> None:
+    taken = drawn(1, {f"f{at}": 1.0 for at in range(50)}, 500)
+    assert without_overdue([*taken[:200], *(length * ["held"]), *taken[200:]], 1.0) == [
+        *taken[:200],
+        "held",
+        *taken[200:],
+    ]
+    # Eight calls at most were seen in as many stacks, which may be one call.
+    assert without_overdue([*taken[:200], *(8 * ["held"]), *taken[200:]], 8.0) == [
+        *taken[:200],
+        *(8 * ["held"]),
+        *taken[200:],
+    ]
