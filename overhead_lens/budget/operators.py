@@ -2,6 +2,7 @@
 
 An operator is entered at ``at::_ops::NAME::call`` (torchgen, Operators.cpp); ``redispatch`` is the same operator at its next
 dispatch key. The calling C++ function is kept: ``aten::to`` under ``aten::add`` comes from ``TensorIteratorBase::compute_types``.
+Hand-written kernels, as MKL's, leave a sampler no way back to their caller: their operator is ``UNKNOWN``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from overhead_lens.units import round_to_sum
 _FORWARDERS = re.compile(
     r"at::(_ops::|Tensor::|TensorBase::|[a-z]\w*$|native::to$|redispatch::)|c10::(impl|Dispatcher|Boxed|Kernel)|torch::|std::"
 )
+
+UNKNOWN = "operator unknown"
 
 Step = tuple[str, str]
 
@@ -49,7 +52,8 @@ def operator_tree(
     top = _Node()
     for stack, verdict in zip(stacks, verdicts, strict=True):
         node = top
-        for step in operator_path(stack.frames, known_names):
+        path = operator_path(stack.frames, known_names) or _of_a_kernel_alone(stack.frames, verdict)
+        for step in path:
             node = node.children.setdefault(step, _Node())
         faults = fault_share * stack.count if verdict.attribution.category == "kernel" else 0.0
         node.weights[verdict.attribution.category] += stack.count - faults
@@ -74,6 +78,13 @@ def operator_path(frames: Sequence[StackFrame], known_names: frozenset[str]) -> 
             entries.append(match["name"])
         caller = ""
     return path
+
+
+def _of_a_kernel_alone(frames: Sequence[StackFrame], verdict: Classified) -> list[Step]:
+    """``UNKNOWN`` where the only native frame is a kernel in torch's library, which no Python calls by itself."""
+    *above, leaf = frames
+    is_alone = bool(above) and not above[-1].native and leaf.native and leaf.location.startswith("libtorch")
+    return [(UNKNOWN, "")] if is_alone and verdict.attribution.category == "kernel" else []
 
 
 def operator_name(entry: str, known_names: frozenset[str]) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from overhead_lens.budget.operators import operator_name, operator_path, operator_tree
 from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
@@ -43,3 +45,20 @@ def test_the_tree_divides_the_wall_without_remainder() -> None:
     )
     assert add.self_ns + to.total_ns == add.total_ns
     assert to.categories == {"dispatcher": to.self_ns}
+
+
+@pytest.mark.parametrize(
+    ("frames", "category"),
+    [
+        ((USER, "mkl_blas_avx512_sgemm_kernel_0 (libtorch_cpu.so)"), "operator unknown"),
+        ((USER, "cblas_sgemm (libopenblas.so)"), "kernel"),
+        ((USER, BINDING, "mkl_blas_avx512_sgemm_kernel_0 (libtorch_cpu.so)"), "kernel"),
+        ((USER, "c10::TensorImpl::sizes (libtorch_cpu.so)"), ""),
+    ],
+)
+def test_a_kernel_of_torch_whose_caller_is_lost_has_an_unknown_operator(frames: tuple[str, ...], category: str) -> None:
+    stacks = [stack(USER, count=1), stack(*frames, count=3)]
+    root = operator_tree(stacks, [CLASSIFIER.classify(each) for each in stacks], 1_000, KNOWN, "f:f")
+    found = {child.name: child.categories for child in root.children}
+    assert found == ({category: {"kernel": 750}} if category == "operator unknown" else {})
+    assert root.categories.get("kernel", 0) == (750 if category == "kernel" else 0)
