@@ -61,7 +61,10 @@ _STARTS_S = 15.0
 
 # Pictures are drawn again from the rest; logs say what the machine printed, and a run's trace is large.
 _LEFT_OUT = (".pftrace", ".log")
-_LEFT_OUT_OF = {"run": ("kineto.json.gz", "report.txt"), "gpu-run": ("report.txt",)}
+_LEFT_OUT_OF = {
+    **dict.fromkeys(("run", "gpu-loader-run"), ("kineto.json.gz", "report.txt")),
+    "gpu-run": ("report.txt",),
+}
 
 
 def main() -> None:

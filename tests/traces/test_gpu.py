@@ -157,3 +157,16 @@ def test_a_run_waits_no_longer_than_the_cpu_clock_of_its_thread_leaves() -> None
     events = events_of(REFERENCE / "gpu-run" / "kineto.json.gz")
     work = [(ns(event["ts"]), ns(event["ts"]) + ns(event["dur"])) for event in events if event["cat"] in WORK]
     assert (device.busy_ns, device.busy_ns + device.idle_ns) == (round(union_ns(work) / 10), found.wall.ns)
+
+
+def test_a_loader_that_pins_memory_takes_the_gil_no_longer_than_the_cpu_clocks_leave() -> None:
+    path = REFERENCE / "gpu-loader-run"
+    found = run_budget_of(path, CLASSIFIER)
+    steps = pd.read_parquet(path / "steps.parquet")
+    bare = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
+    apart, spent = steps["end_ns"].diff()[bare].sum(), (steps["user_ns"] + steps["system_ns"]).diff()[bare].sum()
+    (backward,) = [thread for thread in found.threads if thread.thread == 763]
+    running = dict(json.loads((path / "meta.json").read_text())["running"])[backward.thread]
+    # Stacks show twice as much: caller and backward pass wait for the GIL in turns.
+    assert found.category("wait").share == pytest.approx(1 - spent / apart - running, abs=1e-3)
+    assert found.category("wait").part_ns("gil") == found.category("wait").ns
