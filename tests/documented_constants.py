@@ -101,6 +101,7 @@ OF_A_PAGE: Mapping[str, Mapping[str, Value]] = {
     "docs/methodology/programs.md": {"80 %": "tests/programs/expected.py", "2 %": "tests/programs/expected.py"},
     "docs/methodology/sampling.md": {
         "300 Hz": sampler._RATE_HZ,
+        "100 Hz": sampler._RATE_OF_THREADS_HZ,
         "2 %": placement._TEAM_SHARE,
         "1 %": thresholds.UNREADABLE_STACKS_SHARE,
     },

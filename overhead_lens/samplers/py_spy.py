@@ -154,9 +154,13 @@ class PySpy:
         self._send(signal.SIGCONT)
 
     @property
-    def caught_up(self) -> bool:
-        """Whether py-spy sleeps until its next stack is due (proc(5), ``wchan``); it does not while stacks are overdue."""
-        return any("nanosleep" in waits_in(self.pid, thread) for thread in threads_of(self.pid))
+    def caught_up(self) -> bool | None:
+        """Whether py-spy sleeps until its next stack is due (proc(5), ``wchan``); it does not while stacks are overdue.
+
+        None where no thread is seen to wait: the system does not tell.
+        """
+        waits = {waits_in(self.pid, thread) for thread in threads_of(self.pid)} - {"", "0"}
+        return any("nanosleep" in each for each in waits) if waits else None
 
     def stop(self) -> None:
         """End py-spy so that it writes its stacks, as Ctrl-C does."""

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from overhead_lens.samplers.overdue import without_overdue
+from overhead_lens.samplers.sampler import SamplerRun
 
 
 def drawn(seed: int, shares: dict[str, float], count: int) -> list[str]:
@@ -40,3 +41,20 @@ def test_a_burst_is_one_stack(length: int) -> None:
         *(8 * ["held"]),
         *taken[200:],
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "sequences", "samples"),
+    [
+        (0, (("a", "b", "c"), ("x",)), 9),
+        (1, (("b", "c"), ("x",)), 8),
+        (2, (("c",), ("x",)), 7),
+        (3, (), 5),
+        (9, (), 5),
+    ],
+)
+def test_the_first_looks_at_all_threads_are_left_out(
+    count: int, sequences: tuple[tuple[str, ...], ...], samples: int
+) -> None:
+    run = SamplerRun((("a", "b", "c"), ("x",)), 9, 2)
+    assert run.without_first(count) == SamplerRun(sequences, samples, 2)

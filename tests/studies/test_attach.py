@@ -564,6 +564,47 @@ def test_what_py_spy_says_is_put_into_words(
     assert (error_line(done), done.returncode) == (line.format(pid=target.pid, command="sleep 60"), code)
 
 
+class CatchingUp:
+    """A sampler that catches up at its n-th look, on a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, looks: list[bool | None], over: bool) -> None:  # noqa: FBT001
+        self.looks, self.over, self.now_s = iter(looks), over, 100.0
+        monkeypatch.setattr(watching.time, "monotonic", lambda: self.now_s)
+
+    @property
+    def caught_up(self) -> bool | None:
+        return next(self.looks)
+
+    def wait(self, seconds: float) -> bool:
+        self.now_s += seconds
+        return False
+
+    def is_set(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("rate_hz", "looks", "over", "seconds"),
+    [
+        (40, [True], False, 0.5),
+        (5, [True], False, 1.0),
+        (40, [*(100 * [False]), True], False, 1.5),
+        (40, [False, None], False, 0.0),
+        (40, 9_999 * [False], False, 0.0),
+        (40, [], True, 0.0),
+    ],
+)
+def test_a_watch_begins_when_the_sampler_has_caught_up(
+    rate_hz: int,
+    looks: list[bool | None],
+    over: bool,  # noqa: FBT001
+    seconds: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: Any = CatchingUp(monkeypatch, looks, over)
+    assert watching._caught_up_s(drawn, rate_hz, drawn) == pytest.approx(seconds)
+
+
 @pytest.mark.parametrize(("threads", "rate_hz"), [(1, 40), (5, 40), (6, 33), (64, 3), (1000, 1)])
 def test_a_process_of_many_threads_is_looked_at_less_often(threads: int, rate_hz: int) -> None:
     assert default_rate_hz(threads) == rate_hz

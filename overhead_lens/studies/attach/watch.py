@@ -24,13 +24,15 @@ from overhead_lens.machine.other_process import (
 from overhead_lens.machine.placement import Placement
 from overhead_lens.machine.request import Listener
 from overhead_lens.machine.thread_clocks import ThreadClocks
-from overhead_lens.samplers.py_spy import python_threads, start_py_spy
+from overhead_lens.samplers.py_spy import PySpy, python_threads, start_py_spy
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
 from overhead_lens.studies.attach.slowdown import Reading
 from overhead_lens.units import NS_PER_S
 
 _PIECES, _PIECE_S = 8, 0.25
 _LOOK_S = 0.1
+# When the sampler has taken its first stacks, and how long it is waited for to catch up.
+_FIRST_S, _FIRST_STACKS, _CATCHING_UP_S, _SOON_S = 0.5, 5, 20.0, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Watched:
     """The outcome of a watch.
 
     Attributes:
-        duration_ns: From the first stack until it was stopped.
+        duration_ns: From the moment from which on the sampler kept pace until it was stopped.
         thread: The busiest one that runs Python, on whose core it was sampled.
         alive: Threads that were there at the end.
         unplaced: Why its threads were not placed; empty if they were or need not be.
@@ -82,6 +84,7 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         running.wait_until_begun()
         if not clocks.end():
             placement.place(thread, running.pid)
+        overdue = watched.rate_hz * _caught_up_s(running, watched.rate_hz, interrupted)
         listener.step(f"watching process {watched.pid} for {seconds:g} s")
         clocks = ThreadClocks(watched.pid)
         begun_ns = time.monotonic_ns()
@@ -94,16 +97,36 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         alive = frozenset(threads_of(watched.pid))
         during += _reading(watched.pid)
         running.stop()
-        run = running.finish()
+        # py-spy draws the times between stacks (exponentially distributed): three standard deviations more.
+        run = running.finish().without_first(math.ceil(overdue + 3 * math.sqrt(overdue)))
+        if not run.sequences:
+            raise NoStackError("py-spy took no samples")
         unplaced = placement.reason
     notes = tuple(_notes(watched, duration_ns, seconds))
     rate_hz = watched.rate_hz
     return Watched(process, run, rate_hz, duration_ns, thread, alive, before, during, unplaced, notes, clocks.running)
 
 
+def _caught_up_s(running: PySpy, rate_hz: int, interrupted: Event) -> float:
+    """Wait until the sampler has taken its first stacks and none is overdue; returns the seconds, 0 if that was not seen.
+
+    The first stacks hold the process while py-spy reads symbols: for seconds, where a library is as large as libtorch_cuda. The
+    overdue ones are then taken one right after the other, at one place of the program.
+    """
+    begun_s = time.monotonic()
+    interrupted.wait(max(_FIRST_S, _FIRST_STACKS / rate_hz))
+    while not running.over and not interrupted.is_set() and time.monotonic() - begun_s < _CATCHING_UP_S:
+        if (caught_up := running.caught_up) is None:
+            break
+        if caught_up:
+            return time.monotonic() - begun_s
+        interrupted.wait(_SOON_S)
+    return 0.0
+
+
 def limit_s(seconds: float) -> int:
     """The sampler's own limit for a watch: late enough that it is stopped before."""
-    return math.ceil(1.5 * seconds) + 5
+    return math.ceil(1.5 * seconds + _CATCHING_UP_S) + 5
 
 
 def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
