@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DIGITS = 12
+_COMPILES = "compiling the reader of large traces, once on this machine: about 20 s"
 _TRACES = (".json", ".json.gz")
 
 
@@ -203,9 +204,11 @@ def _analyzed(
     quiet: bool,
 ) -> list[TraceAnalysis | TraceFailure]:
     """The analyses in the order of the paths."""
+    from overhead_lens.readers.kineto.contents import compiles_first
     from overhead_lens.terminal.progress import progress
 
-    with progress(quiet=quiet) as listener:
+    begins = _COMPILES if any(map(compiles_first, paths)) else ""
+    with progress(quiet=quiet, begins=begins) as listener:
         if pftrace is not None:
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")

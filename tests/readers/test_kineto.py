@@ -878,3 +878,21 @@ def test_public_traces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = list(range(0, len(trace.events), max(1, len(trace.events) // 50)))
     assert trace.arguments(chosen) == again.arguments(chosen)
     assert json.dumps(trace.metadata, sort_keys=True) == json.dumps(again.metadata, sort_keys=True)
+
+
+@pytest.mark.parametrize("size", [0, 99, 100, 5_000])
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_whether_the_scanner_is_compiled_first(
+    size: int,
+    compressed: bool,  # noqa: FBT001
+    compiled: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kineto, "UNCOMPILED_BYTES", 100)
+    monkeypatch.setattr(kineto, "is_scanner_compiled", lambda: compiled)
+    path = tmp_path / "trace"
+    path.write_bytes(gzip.compress(size * b" ", mtime=0) if compressed else size * b" ")
+    assert kineto.compiles_first(path) is (size >= 100 and not compiled)
+    assert not kineto.compiles_first(tmp_path / "gone")

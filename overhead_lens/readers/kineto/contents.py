@@ -8,6 +8,7 @@ A small, sound file is decoded as a whole (``document.py``). A larger or damaged
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto.columns import Contents, Ints
 from overhead_lens.readers.kineto.document import decoded
-from overhead_lens.readers.kineto.source import Source, opened
+from overhead_lens.readers.kineto.source import GZIP_MAGIC, Source, opened
 from overhead_lens.readers.kineto.stream import is_scanner_compiled, scan
 
 SMALL_BYTES = 2 << 20
@@ -25,6 +26,7 @@ UNCOMPILED_BYTES = 32 << 20
 """Up to this size, it is faster than compiling the scanner, which is done once per machine."""
 
 _BLOCK_BYTES = 2 << 20
+_SIZE_BYTES = 4
 
 
 def read_contents(path: Path) -> Contents:
@@ -41,6 +43,21 @@ def read_contents(path: Path) -> Contents:
         whole = size < limit_bytes and not source.broken
         contents = decoded(path, memoryview(b"".join(block.data for block in head))) if whole else None
         return contents if contents is not None else scan(source, head, path)
+
+
+def compiles_first(path: Path) -> bool:
+    """Whether reading a file begins with compiling the scanner, by the size of its text; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            if file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+                # gzip ends with the size of its content (RFC 1952).
+                file.seek(-_SIZE_BYTES, os.SEEK_END)
+                size = int.from_bytes(file.read(_SIZE_BYTES), "little")
+    except OSError:
+        return False
+    return size >= UNCOMPILED_BYTES and not is_scanner_compiled()
 
 
 def _head(source: Source, limit_bytes: int) -> tuple[list[Ints], int]:

@@ -97,8 +97,8 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         alive = frozenset(threads_of(watched.pid))
         during += _reading(watched.pid)
         running.stop()
-        # py-spy draws the times between stacks (exponentially distributed): three standard deviations more.
-        run = running.finish().without_first(math.ceil(overdue + 3 * math.sqrt(overdue)))
+        # py-spy draws the times between stacks (exponentially distributed): two standard deviations more.
+        run = running.finish().without_first(math.ceil(overdue + 2 * math.sqrt(overdue)))
         if not run.sequences:
             raise NoStackError("py-spy took no samples")
         unplaced = placement.reason
