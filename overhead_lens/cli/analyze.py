@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DIGITS = 12
-_COMPILES = "compiling the reader of large traces, once on this machine: about 20 s"
+_COMPILES = "compiling the reader of large traces, once on this machine: up to 20 s"
 _TRACES = (".json", ".json.gz")
 
 
