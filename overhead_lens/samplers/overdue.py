@@ -1,9 +1,12 @@
 """Leaves out stacks that a sampler took of a loop that stood still (pure).
 
-A sampler that is late takes the stacks that were due meanwhile one right after another, and holds its target for all of them::
+A sampler that was held up takes the stacks that were due meanwhile one right after another, and holds its target for all of them::
 
     due      |     |     |     |     |     |     |
-    taken    A     B    (late.......) CCCC       D
+    taken    A     B    (held up.....) CCCC       D
+
+One repeat is nothing out of the ordinary: py-spy draws the times between stacks (exponentially distributed), and a third of them is
+shorter than it takes to take a stack.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from itertools import groupby
 
 # Runs of equal stacks that chance makes less often than this, in all of a sampler's stacks, are one stack.
 _CHANCE = 1e-4
+# How often the next stack is due before one is taken.
+_LATE_SHARE = 0.35
 
 
 def without_overdue(stacks: Sequence[str], per_call: float) -> list[str]:
@@ -22,12 +27,13 @@ def without_overdue(stacks: Sequence[str], per_call: float) -> list[str]:
     Args:
         stacks: In the order in which they were taken.
         per_call: Stacks that may fall into one call. Those of different calls are independent: of ``n`` stacks, one of share
-            ``p`` begins about ``n * p**k`` runs through ``k`` calls.
+            ``p`` begins about ``n * p**k`` runs through ``k`` calls, and at most ``n * _LATE_SHARE**k`` are late so often.
     """
     count_of = Counter(stacks)
     kept: list[str] = []
     for stack, group in groupby(stacks):
         length = sum(1 for _ in group)
-        by_chance = len(stacks) * (count_of[stack] / len(stacks)) ** (length / max(1.0, per_call))
+        share = max(_LATE_SHARE, count_of[stack] / len(stacks))
+        by_chance = len(stacks) * share ** (length / max(1.0, per_call))
         kept += [stack] * (length if by_chance >= _CHANCE else 1)
     return kept
