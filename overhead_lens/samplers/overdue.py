@@ -1,12 +1,12 @@
 """Leaves out stacks that a sampler took of a loop that stood still (pure).
 
-A sampler that was held up takes the stacks that were due meanwhile one right after another, and holds its target for all of them::
+A sampler that was blocked takes the stacks that were due meanwhile one right after another, while its target stands still::
 
     due      |     |     |     |     |     |     |
-    taken    A     B    (held up.....) CCCC       D
+    taken    A     B    (blocked.....) CCCC       D
 
-One repeat is nothing out of the ordinary: py-spy draws the times between stacks (exponentially distributed), and a third of them is
-shorter than it takes to take a stack.
+One repeat is ordinary: py-spy draws the times between stacks (exponentially distributed), and a third of them is shorter than it
+takes to take a stack.
 """
 
 from __future__ import annotations
