@@ -44,6 +44,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.quiet
 def test_each_rank_is_reported_and_the_late_one_is_in_python(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]

@@ -896,3 +896,5 @@ def test_whether_the_scanner_is_compiled_first(
     path.write_bytes(gzip.compress(size * b" ", mtime=0) if compressed else size * b" ")
     assert kineto.compiles_first(path) is (size >= 100 and not compiled)
     assert not kineto.compiles_first(tmp_path / "gone")
+    path.write_bytes(b"\x1f\x8bxx")
+    assert not kineto.compiles_first(path)

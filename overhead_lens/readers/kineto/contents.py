@@ -26,7 +26,8 @@ UNCOMPILED_BYTES = 32 << 20
 """Up to this size, it is faster than compiling the scanner, which is done once per machine."""
 
 _BLOCK_BYTES = 2 << 20
-_SIZE_BYTES = 4
+# RFC 1952.
+_LEAST_GZIP_BYTES, _SIZE_BYTES = 18, 4
 
 
 def read_contents(path: Path) -> Contents:
@@ -51,8 +52,8 @@ def compiles_first(path: Path) -> bool:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
-            if file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
-                # gzip ends with the size of its content (RFC 1952).
+            if size >= _LEAST_GZIP_BYTES and file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+                # gzip ends with the size of its content.
                 file.seek(-_SIZE_BYTES, os.SEEK_END)
                 size = int.from_bytes(file.read(_SIZE_BYTES), "little")
     except OSError:
