@@ -82,9 +82,10 @@ def operator_path(frames: Sequence[StackFrame], known_names: frozenset[str]) -> 
 
 def _of_a_kernel_alone(frames: Sequence[StackFrame], verdict: Classified) -> list[Step]:
     """``UNKNOWN`` where the only native frame is a kernel in torch's library, which no Python calls by itself."""
-    *above, leaf = frames
-    is_alone = bool(above) and not above[-1].native and leaf.native and leaf.location.startswith("libtorch")
-    return [(UNKNOWN, "")] if is_alone and verdict.attribution.category == "kernel" else []
+    if verdict.attribution.category != "kernel" or len(frames) < 2:
+        return []
+    above, kernel = frames[-2:]
+    return [(UNKNOWN, "")] if not above.native and kernel.native and kernel.location.startswith("libtorch") else []
 
 
 def operator_name(entry: str, known_names: frozenset[str]) -> str:

@@ -27,7 +27,7 @@ UNATTRIBUTED_SHARE = 0.02
 """A larger unattributed share of the wall time is reported."""
 
 BACKWARD_SHARE = 0.02
-"""From a larger share of waiting for a backward pass on another thread on, stacks are not believed: they overstate it."""
+"""Stacks overstate waiting for a backward pass on another thread: above this share of it they are not believed."""
 
 CORRECTED_TRACE_SHARE = 0.05
 """Residual of the corrected trace in calls that it was not calibrated with (docs/methodology/correction.md)."""

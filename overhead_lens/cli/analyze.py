@@ -204,7 +204,7 @@ def _analyzed(
     quiet: bool,
 ) -> list[TraceAnalysis | TraceFailure]:
     """The analyses in the order of the paths."""
-    from overhead_lens.readers.kineto.contents import compiles_first
+    from overhead_lens.readers.recording import compiles_first
     from overhead_lens.terminal.progress import progress
 
     begins = _COMPILES if any(map(compiles_first, paths)) else ""

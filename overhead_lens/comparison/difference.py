@@ -213,6 +213,6 @@ def _warnings(base: Budget, new: Budget, aligned: Aligned) -> Iterator[str]:
         rare = f"{format_signed_ns(aligned.rare_ns)} of the difference are of calls that take longer every now and then"
         yield f"{rare}: the means of blocks are compared, not their steady time"
     if (before := base.breakdown.evidence) != (after := new.breakdown.evidence):
-        yield f"the base capture is divided by its {before}, the new one by its {after}: no category can be blamed"
+        yield f"the base's categories are divided by {before}, the new capture's by {after}: no category can be blamed"
     for side, budget in (("base", base), ("new", new)):
         yield from (f"{side}: {warning}" for warning in budget.breakdown.warnings)

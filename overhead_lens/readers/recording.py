@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overhead_lens.readers.kineto.columns import Contents
-from overhead_lens.readers.kineto.contents import read_contents
+from overhead_lens.readers.kineto.contents import compiles_scanner, read_contents
 
 if TYPE_CHECKING:
     from overhead_lens.readers.kineto.model import Trace
@@ -42,6 +42,11 @@ def begin_reading(path: Path, *, aside: bool = True) -> Reading:
     contents = pool.submit(read_contents, path)
     pool.shutdown(wait=False)
     return lambda: _framed(contents.result)
+
+
+def compiles_first(path: Path) -> bool:
+    """Whether reading a file begins with compiling the scanner, once per machine."""
+    return not _is_snapshot(path) and compiles_scanner(path)
 
 
 def _framed(contents: Callable[[], Contents]) -> Trace:

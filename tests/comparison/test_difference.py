@@ -51,7 +51,7 @@ def test_stacks_and_a_trace_blame_no_category() -> None:
     delta = compare_budgets(base, replace(new, breakdown=replace(new.breakdown, host=host)))
     assert (delta.verdict, delta.blame) == ("slower", ())
     assert {change.verdict for change in delta.host} == {"inconclusive"}
-    line = "the base capture is divided by its samples, the new one by its trace: no category can be blamed"
+    line = "the base's categories are divided by samples, the new capture's by trace: no category can be blamed"
     assert line in delta.warnings
 
 

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
+from overhead_lens.readers import recording
 from overhead_lens.readers.kineto import contents as kineto
 from overhead_lens.readers.kineto import memory, stream, work
 from overhead_lens.readers.kineto.event import COMPLETE, parse_row
@@ -894,7 +895,16 @@ def test_whether_the_scanner_is_compiled_first(
     monkeypatch.setattr(kineto, "is_scanner_compiled", lambda: compiled)
     path = tmp_path / "trace"
     path.write_bytes(gzip.compress(size * b" ", mtime=0) if compressed else size * b" ")
-    assert kineto.compiles_first(path) is (size >= 100 and not compiled)
-    assert not kineto.compiles_first(tmp_path / "gone")
+    assert kineto.compiles_scanner(path) is (size >= 100 and not compiled)
+    assert not kineto.compiles_scanner(tmp_path / "gone")
     path.write_bytes(b"\x1f\x8bxx")
-    assert not kineto.compiles_first(path)
+    assert not kineto.compiles_scanner(path)
+
+
+def test_a_snapshot_compiles_no_scanner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kineto, "UNCOMPILED_BYTES", 1)
+    monkeypatch.setattr(kineto, "is_scanner_compiled", lambda: False)
+    path = tmp_path / "file"
+    for content, compiles in ((b"\x80\x04.", False), (b"{}", True)):
+        path.write_bytes(content)
+        assert recording.compiles_first(path) is compiles

@@ -192,7 +192,7 @@ def test_categories_are_of_the_walls_that_were_timed_side_by_side() -> None:
     by_trace = replace(new, host=tuple(replace(each, evidence="trace") for each in new.host))
     made = advice(tried("a"), times={"a": near(BASES, *(5 * [-300]))}, captured={"a": by_trace})
     assert made.remedy("a").host == ()
-    assert made.warnings == ("no categories of a: evidence of trace cannot be compared with the call's samples",)
+    assert made.warnings == ("no categories of a: its trace cannot be compared with the call's samples",)
 
 
 @pytest.mark.parametrize(

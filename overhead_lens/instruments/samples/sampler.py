@@ -13,7 +13,7 @@ from overhead_lens.machine.cores import confine_others, put_back
 from overhead_lens.samplers.py_spy import start_py_spy
 from overhead_lens.samplers.sampler import SamplerRun, Watch
 
-# A stack takes 1 to 2 ms and the target must run in between; to stop several threads takes longer (docs/methodology/sampling.md).
+# A stack takes 1 to 2 ms, and the target must run in between. Stopping several threads takes longer (methodology/sampling.md).
 _RATE_HZ, _RATE_OF_THREADS_HZ = 300, 100
 # What is reached of a rate by each of two processes that are sampled at once.
 _REACHED_SHARE = 0.9

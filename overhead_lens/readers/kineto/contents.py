@@ -46,8 +46,8 @@ def read_contents(path: Path) -> Contents:
         return contents if contents is not None else scan(source, head, path)
 
 
-def compiles_first(path: Path) -> bool:
-    """Whether reading a file begins with compiling the scanner, by the size of its text; False if it cannot be read."""
+def compiles_scanner(path: Path) -> bool:
+    """Whether reading a trace begins with compiling the scanner, by the size of its text; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -82,7 +82,7 @@ _EXPLAINED = {
     "driver_overhead": (
         "the driver loaded or compiled code, or waited for room in its queue ({n}): this counts with the call around it"
     ),
-    "bad_counter_event": "counter events hold no finite number and were left out ({n}): what they would say is a gap",
+    "bad_counter_event": "counter events hold no finite number and were left out ({n}): their curves have gaps there",
     "bad_memory_event": "memory events do not say how many bytes and were left out ({n})",
     "no_category": (
         "events have no category, so another profiler wrote them ({n}): they count as host work, even those of a device"

@@ -336,4 +336,4 @@ def _warnings(meta: AdviceMeta) -> Iterator[str]:
 def _unlike(base: Breakdown, captured: Mapping[str, Breakdown]) -> Iterator[str]:
     for name, new in captured.items():
         if new.evidence != base.evidence:
-            yield f"no categories of {name}: evidence of {new.evidence} cannot be compared with the call's {base.evidence}"
+            yield f"no categories of {name}: its {new.evidence} cannot be compared with the call's {base.evidence}"

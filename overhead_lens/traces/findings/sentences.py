@@ -82,7 +82,7 @@ def _at(led: Evidence, time: str = "") -> str:
 
 
 def _where(module: str, line: str, name: str) -> str:
-    """`` in Linear_0 (train.py:9)``, without what is unknown or already part of ``name``."""
+    """`` in Linear_0 (train.py:9)``; no module or line that is unknown, and no line that ``name`` contains."""
     place = short_place(line)
     line = place if place not in name else ""
     if module:
