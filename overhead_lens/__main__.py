@@ -27,7 +27,7 @@ from overhead_lens.errors import (
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
 from overhead_lens.terminal.command import Command, examples
-from overhead_lens.terminal.completion import ASKED, answer
+from overhead_lens.terminal.completion import COMPLETE_VARIABLE, answer
 from overhead_lens.terminal.interrupt import listen
 from overhead_lens.terminal.welcome import welcome
 
@@ -148,7 +148,7 @@ def main() -> None:
 
 def _run() -> int | None:
     """The exit code of the command, or of the answer to a shell that asks what could follow."""
-    return answer(app) if ASKED in os.environ else app(standalone_mode=False)
+    return answer(app) if COMPLETE_VARIABLE in os.environ else app(standalone_mode=False)
 
 
 def _complete_standard_streams() -> None:

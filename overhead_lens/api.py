@@ -114,7 +114,7 @@ def record_call(
         function: What is called.
         arguments: Its arguments.
         effort: How much is measured, of several processes or of this one.
-        listener: Is told the progress.
+        listener: Receives the progress.
         compile: Measure ``torch.compile`` of it.
         fresh: Insist on fresh processes.
         instructions: Count instructions as well, which needs fresh processes.

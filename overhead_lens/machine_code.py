@@ -66,8 +66,8 @@ class MachineCode:
                 self._natives[described] = self._native(described)
         native = self._natives[described]
         if native is None:
-            found = _dispatcher(self.function)(*arguments)
-            return tuple(map(int, found if self.results > 1 else [found][: self.results]))
+            result = _dispatcher(self.function)(*arguments)
+            return tuple(map(int, result if self.results > 1 else [result][: self.results]))
         returned = np.empty(self.results, dtype=np.int64)
         status = native(*_flat(arguments), returned.ctypes.data)
         if status:
@@ -82,13 +82,13 @@ class MachineCode:
     def _native(self, described: tuple[Described, ...]) -> Native | None:
         """The loop for such arguments; None where numba cannot give its object code away, and has to call it itself."""
         place = self._place(described)
-        kept = _read(place)
-        if kept is None:
-            kept = _compiled(self.function, described, self.results)
-            if kept is None:
+        code = _read(place)
+        if code is None:
+            code = _compiled(self.function, described, self.results)
+            if code is None:
                 return None
-            _keep(place, kept)
-        return _linked(kept, _count(described))
+            _store(place, code)
+        return _linked(code, _count(described))
 
     def _place(self, described: tuple[Described, ...]) -> Path:
         module, _, name = self.function.partition(":")
@@ -140,7 +140,7 @@ def jit(function: Any, *, inline: bool = False) -> Any:
         return njit(**options)(function)
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- stored code
 
 
 def _source(module: str) -> bytes:
@@ -173,13 +173,13 @@ def _read(place: Path) -> bytes | None:
         data = place.read_bytes()
     except OSError:
         return None
-    digest, kept = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-    return kept if hashlib.sha256(kept).digest() == digest else None
+    digest, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    return code if hashlib.sha256(code).digest() == digest else None
 
 
-def _keep(place: Path, kept: bytes) -> None:
+def _store(place: Path, code: bytes) -> None:
     try:
-        user_cache.replace(place, hashlib.sha256(kept).digest() + kept)
+        user_cache.replace(place, hashlib.sha256(code).digest() + code)
     except OSError:
         return  # compiled in every process, then
 
@@ -204,14 +204,14 @@ def _target() -> Any:
     return llvm.Target.from_default_triple().create_target_machine()
 
 
-def _linked(kept: bytes, count: int) -> Native:
-    """The C function of kept code: its name, a line end, the object code; ``count`` integers are passed to it."""
+def _linked(code: bytes, count: int) -> Native:
+    """The C function of stored code: its name, a line end, the object code; ``count`` integers are passed to it."""
     from llvmlite import binding as llvm
 
-    name, _, code = kept.partition(b"\n")
+    name, _, object_code = code.partition(b"\n")
     target = _target()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
     engine.finalize_object()
     _engines.append(engine)
     # numba's calling convention: where the result and an exception go, then the arguments; the status is returned.
@@ -246,12 +246,12 @@ def _compiled(function: str, described: tuple[Described, ...], results: int) -> 
     """Name and object code of the loop with arrays as pointers and lengths; None if this numba has no way to them."""
     loop = _dispatcher(function)
     names, kinds, expressions = _parameters(described)
-    places = [f"returned[{at}] = found[{at}]" for at in range(results)]
-    filled = "returned[0] = found" if results == 1 else "; ".join(places) or "pass"
+    places = [f"returned[{at}] = result[{at}]" for at in range(results)]
+    filled = "returned[0] = result" if results == 1 else "; ".join(places) or "pass"
     text = (
         f"def entry({', '.join(names)}, to):\n"
         f"    returned = carray(to, ({results},))\n"
-        f"    found = loop({', '.join(expressions)})\n"
+        f"    result = loop({', '.join(expressions)})\n"
         f"    {filled}\n"
         "    return 0\n"
     )
@@ -262,12 +262,12 @@ def _compiled(function: str, described: tuple[Described, ...], results: int) -> 
         from numba.core.registry import cpu_target
 
         types: Any = numba.core.types
-        made: dict[str, Any] = {"loop": loop, "carray": carray}
-        exec(text, made)  # noqa: S102 - of names, numbers and dtypes of arrays alone
+        scope: dict[str, Any] = {"loop": loop, "carray": carray}
+        exec(text, scope)  # noqa: S102 - of names, numbers and dtypes of arrays alone
         flags = Flags()
         flags.nrt, flags.no_cpython_wrapper, flags.no_cfunc_wrapper = True, True, True
         contexts = cpu_target.typing_context, cpu_target.target_context
-        done = compile_extra(*contexts, made["entry"], (*kinds, types.CPointer(types.int64)), types.int64, flags, {})
+        done = compile_extra(*contexts, scope["entry"], (*kinds, types.CPointer(types.int64)), types.int64, flags, {})
         _, _, (code, *_) = done.library.serialize_using_object_code()
         return str(done.fndesc.llvm_func_name).encode() + b"\n" + bytes(code)
     except (ImportError, AttributeError, TypeError, ValueError):  # parts of numba that it does not document

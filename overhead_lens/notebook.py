@@ -51,13 +51,13 @@ class OverheadMagics(Magics):
 
         Names that a cell assigns are its own, as for %%timeit: the session does not get them.
         """
-        found = _LINE.fullmatch(line)
-        assert found is not None
-        words = found["options"].split()
+        match = _LINE.fullmatch(line)
+        assert match is not None
+        words = match["options"].split()
         if "-q" in words:
             deprecated("%overhead -q", "%overhead, which is quick without it")
         options = parse_argstring(self.overhead, " ".join(word for word in words if word != "-q"))
-        code = found["code"].strip()
+        code = match["code"].strip()
         with _one_line():
             function = self._expression(code) if cell is None else self._cell(cell, code)
             return api.profile(function, compile=options.compile, quick=options.quick)
@@ -80,10 +80,10 @@ class OverheadMagics(Magics):
         (definition,) = tree.body
         assert isinstance(definition, ast.FunctionDef)
         definition.body = body
-        made: dict[str, Callable[[], Any]] = {}
-        exec(compile(ast.fix_missing_locations(tree), _FILE, "exec"), self.shell.user_ns, made)  # noqa: S102
-        made["cell"].__qualname__ = name
-        return made["cell"]
+        namespace: dict[str, Callable[[], Any]] = {}
+        exec(compile(ast.fix_missing_locations(tree), _FILE, "exec"), self.shell.user_ns, namespace)  # noqa: S102
+        namespace["cell"].__qualname__ = name
+        return namespace["cell"]
 
 
 @contextmanager

@@ -55,9 +55,9 @@ def budgets_of(paths: Sequence[Path], classifier: Classifier) -> tuple[Budget, .
         UsageError: One is not a complete capture.
         MeasurementError: One holds no evidence of how its time divides.
     """
-    found = [evidence_of(read_capture(path)) for path in paths]
-    fitted = classifier.fitted(stack for evidence in found for stack in evidence.stacks)
-    return tuple(make_budget(evidence, fitted) for evidence in found)
+    all_evidence = [evidence_of(read_capture(path)) for path in paths]
+    fitted = classifier.fitted(stack for evidence in all_evidence for stack in evidence.stacks)
+    return tuple(make_budget(evidence, fitted) for evidence in all_evidence)
 
 
 def compare_captures(
@@ -73,9 +73,9 @@ def compare_captures(
         UsageError: One is not a complete capture.
         MismatchError: They differ in more than what is compared.
     """
-    found = differences(read_capture(base).meta, read_capture(new).meta)
-    if found and not force:
-        raise MismatchError(f"the captures differ in {'; '.join(found)}")
+    mismatches = differences(read_capture(base).meta, read_capture(new).meta)
+    if mismatches and not force:
+        raise MismatchError(f"the captures differ in {'; '.join(mismatches)}")
     before, after = budgets_of((base, new), classifier)
     return compare_budgets(before, after, margin_share)
 

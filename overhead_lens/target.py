@@ -55,8 +55,8 @@ class Target:
     @property
     def label(self) -> str:
         """The name for directories: ``my-f``."""
-        named = f"{self.source}-{self.name}" if self.name else self.source
-        return re.sub(r"[^\w.-]+", "-", named).strip("-")
+        text = f"{self.source}-{self.name}" if self.name else self.source
+        return re.sub(r"[^\w.-]+", "-", text).strip("-")
 
     @property
     def folder(self) -> Path:
@@ -109,17 +109,17 @@ def parse_target(text: str, inputs: str | None = None) -> Target:
     Raises:
         UsageError: No such built-in name, file or module.
     """
-    found = _parse(text)
+    target = _parse(text)
     if inputs is None:
-        return found
-    if found.file in builtin_paths().values():
+        return target
+    if target.file in builtin_paths().values():
         raise UsageError(f"{text} is built in and makes its own inputs: leave --inputs out")
     if _DOTTED.fullmatch(inputs) and not inputs.endswith(".py"):
-        return _with_inputs(found, Target(f"{_place(found)}:{inputs}", found.file, found.module, inputs))
-    made_by = _parse(inputs)
-    if made_by.name is None:
+        return _with_inputs(target, Target(f"{_place(target)}:{inputs}", target.file, target.module, inputs))
+    maker = _parse(inputs)
+    if maker.name is None:
         raise UsageError(f"--inputs names a function that returns the arguments, {inputs}:make, not {inputs}")
-    return _with_inputs(found, made_by)
+    return _with_inputs(target, maker)
 
 
 def _parse(text: str) -> Target:
@@ -148,8 +148,8 @@ def _parse(text: str) -> Target:
 
 def _is_module(name: str) -> bool:
     """Whether there is a top-level module of that name; a mere folder is none."""
-    found = importlib.machinery.PathFinder.find_spec(name, [str(Path.cwd()), *sys.path])
-    return name in sys.builtin_module_names or (found is not None and found.origin is not None)
+    spec = importlib.machinery.PathFinder.find_spec(name, [str(Path.cwd()), *sys.path])
+    return name in sys.builtin_module_names or (spec is not None and spec.origin is not None)
 
 
 def _with_inputs(target: Target, inputs: Target) -> Target:

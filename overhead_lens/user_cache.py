@@ -11,8 +11,8 @@ def folder() -> Path:
 
     Without a home directory it is a path that cannot exist: machine code is never read from a place that others may write to.
     """
-    given = os.environ.get("XDG_CACHE_HOME")
-    return (Path(given) if given else _home() / ".cache") / "overhead-lens"
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache_home) if cache_home else _home() / ".cache") / "overhead-lens"
 
 
 def _home() -> Path:

@@ -1,4 +1,4 @@
-"""Runs ``overhead-lens``, or another program, as the scripts do: in a process of its own, whose complaint is shown or told."""
+"""Runs ``overhead-lens``, or another program, as the scripts do: in a process of its own, whose complaint is returned."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def run(
 
 
 def complaint(done: Done) -> str:
-    """The last line that a failed program says something in, without the frames that are drawn around errors."""
+    """The last line of text that a failed program prints, without the frames that are drawn around errors."""
     lines = done.stderr.decode(errors="replace").splitlines()
     return next((line.strip() for line in reversed(lines) if line.strip(" ╰─╯│╭╮")), "it said nothing")

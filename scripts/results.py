@@ -41,8 +41,8 @@ class Column:
 
 def columns_of(heading: str) -> tuple[Column, ...]:
     """The columns of a heading such as ``call | wall [ns]``, which has their units in brackets."""
-    found = (re.fullmatch(r"(.+?)(?: \[(.+)\])?", text.strip()) for text in heading.split("|"))
-    return tuple(Column(each[1], each[2] or "") for each in found if each is not None)
+    matches = (re.fullmatch(r"(.+?)(?: \[(.+)\])?", text.strip()) for text in heading.split("|"))
+    return tuple(Column(each[1], each[2] or "") for each in matches if each is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

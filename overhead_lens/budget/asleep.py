@@ -52,21 +52,21 @@ def slept(shares: Shares, off_cores: float) -> Slept:
     return Slept(asleep / shares.weight, min(1.0, max(0.0, off_cores)))
 
 
-def bounded(shares: Shares, found: Slept) -> Shares:
+def bounded(shares: Shares, sleep: Slept) -> Shares:
     """The shares with sleep cut to the clock's bound; with fewer than ``FEWEST_AWAKE`` stacks awake, the rest is unattributed."""
-    if not found.disagree:
+    if not sleep.disagree:
         return shares
-    if (1.0 - found.by_stacks) * shares.weight >= FEWEST_AWAKE:
-        return reweighted(shares, _ASLEEP.__contains__, found.at_most)
-    return _moved(shares, found)
+    if (1.0 - sleep.by_stacks) * shares.weight >= FEWEST_AWAKE:
+        return reweighted(shares, _ASLEEP.__contains__, sleep.at_most)
+    return _moved(shares, sleep)
 
 
-def _moved(shares: Shares, found: Slept) -> Shares:
+def _moved(shares: Shares, sleep: Slept) -> Shares:
     """The shares with the sleep beyond the bound moved to ``unattributed``."""
-    kept = found.at_most / found.by_stacks
-    moved = (found.by_stacks - found.at_most) * shares.weight
+    scale = sleep.at_most / sleep.by_stacks
+    moved = (sleep.by_stacks - sleep.at_most) * shares.weight
     attributions = {
-        attribution: weight * (kept if attribution in _ASLEEP else 1.0)
+        attribution: weight * (scale if attribution in _ASLEEP else 1.0)
         for attribution, weight in shares.attributions.items()
     }
     attributions[UNATTRIBUTED] = attributions.get(UNATTRIBUTED, 0.0) + moved

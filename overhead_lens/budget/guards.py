@@ -217,10 +217,10 @@ def _grouped(
 
 
 def _by_name(leaves: Sequence[Leaf], name: Callable[[Leaf], str]) -> Mapping[str, list[Leaf]]:
-    found: defaultdict[str, list[Leaf]] = defaultdict(list)
+    leaves_by_name: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in leaves:
-        found[name(leaf)].append(leaf)
-    return found
+        leaves_by_name[name(leaf)].append(leaf)
+    return leaves_by_name
 
 
 def _group(by: GroupedBy, name: str, leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> GuardGroup:

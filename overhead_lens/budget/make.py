@@ -138,7 +138,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
 
 def _warnings(
     evidence: Evidence,
-    kept: pd.DataFrame,
+    used_blocks: pd.DataFrame,
     call: Wall,
     shares: Shares,
     wall_ns: float,
@@ -146,15 +146,15 @@ def _warnings(
     frames: Mapping[str, Mapping[str, float]],
     traced: TraceBudget | None,
 ) -> Iterator[str]:
-    """Warnings of the recording, then of the blocks (``kept`` are used), shares, trace, faults and memory."""
+    """Warnings of the recording, then of the blocks (``used_blocks`` are used), shares, trace, faults and memory."""
     meta, clock = evidence.meta, evidence.clock
     yield from meta.warnings
-    yield from clock_warnings(clock, len(kept), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
+    yield from clock_warnings(clock, len(used_blocks), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
     yield from share_warnings(shares, wall_ns, evidence.samples.sampled, traced, has_stacks=bool(evidence.stacks))
     if traced is not None:
         yield from trace_warnings(traced.sum_ns, traced.bare_ns)
         yield from set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)
-    yield from fault_warnings(estimate_per_call(kept, "minor_faults", statistic="mean").value, fault_ns, wall_ns)
+    yield from fault_warnings(estimate_per_call(used_blocks, "minor_faults", statistic="mean").value, fault_ns, wall_ns)
     yield from memory_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind)
 
 
@@ -189,12 +189,12 @@ def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
     return Wall(round(wall.value), *made, interval=wall.method)
 
 
-def _blocks(clock: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
+def _blocks(clock: pd.DataFrame, used_blocks: pd.DataFrame) -> pd.DataFrame:
     blocks: pd.DataFrame = clock[["process", "block", "reference_ns"]].assign(
         compilation=clock.get("compilation", 0),
         call_ns=clock[time_column(clock)] / clock["calls"],
         mean_ns=clock["wall_ns"] / clock["calls"],
-        undisturbed=clock.index.isin(kept.index),
+        undisturbed=clock.index.isin(used_blocks.index),
     )
     return blocks
 

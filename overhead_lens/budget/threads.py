@@ -132,8 +132,8 @@ def _budget(
     running_share: float | None,
 ) -> ThreadBudget:
     shares = shares_of_blocks(blocks, classifier)
-    found = None if running_share is None else slept(shares, 1.0 - running_share / seen_share)
-    shares = shares if found is None else bounded(shares, found)
+    sleep = None if running_share is None else slept(shares, 1.0 - running_share / seen_share)
+    shares = shares if sleep is None else bounded(shares, sleep)
     return ThreadBudget(
         name=thread.name,
         thread=thread.thread,
@@ -143,7 +143,7 @@ def _budget(
         seen_share=seen_share,
         samples=thread.samples,
         host=host_categories(wall_ns, shares, shares.replicates * wall_ns),
-        slept=found,
+        slept=sleep,
     )
 
 
@@ -153,9 +153,9 @@ def sleep_warnings(threads: Iterable[tuple[str, Slept | None]]) -> Iterator[str]
     Args:
         threads: Name and sleep of each; None where its sleep is unknown.
     """
-    said = [(name, found) for name, found in threads if found is not None and found.disagree]
-    if said:
-        each = [f"{name} {found.by_stacks:.0%}, by CPU clock at most {found.at_most:.0%}" for name, found in said]
+    conflicts = [(name, sleep) for name, sleep in threads if sleep is not None and sleep.disagree]
+    if conflicts:
+        each = [f"{name} {sleep.by_stacks:.0%}, by CPU clock at most {sleep.at_most:.0%}" for name, sleep in conflicts]
         more = f" and {len(each) - _MOST_NAMES} more" if len(each) > _MOST_NAMES else ""
         yield (
             f"stacks show threads waiting too often ({'; '.join(each[:_MOST_NAMES])}{more}): py-spy stops threads one"

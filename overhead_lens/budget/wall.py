@@ -61,8 +61,8 @@ def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd
     after = clock.groupby("process")["reference_ns"].shift(-1).fillna(clock["reference_ns"])
     disturbance = np.maximum(clock["reference_ns"], after) / clock["reference_ns"].quantile(0.25)
     rank = disturbance.groupby([clock[name] for name in keep]).rank(method="first")
-    kept: pd.DataFrame = clock[(disturbance <= 1 + DISTURBED_BLOCK_SHARE) | (rank <= _LEAST_BLOCKS)]
-    return kept
+    blocks: pd.DataFrame = clock[(disturbance <= 1 + DISTURBED_BLOCK_SHARE) | (rank <= _LEAST_BLOCKS)]
+    return blocks
 
 
 def time_column(clock: pd.DataFrame) -> str:

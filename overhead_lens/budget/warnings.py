@@ -21,11 +21,11 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.units import format_bytes, format_ns, format_rate
 
 
-def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind = "scenario") -> Iterator[str]:
-    """Recompilations in the window, a disturbed machine (``kept`` blocks remain), a drifting clock, few processes."""
+def clock_warnings(clock: pd.DataFrame, used_count: int, *, in_turns: bool, kind: Kind = "scenario") -> Iterator[str]:
+    """Recompilations in the window, a disturbed machine (``used_count`` blocks remain), clock drift, few processes."""
     if "compiles" in clock and clock["compiles"].any():
         yield f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time holds them"
-    disturbed = 1 - kept / len(clock)
+    disturbed = 1 - used_count / len(clock)
     if disturbed > thresholds.DISTURBED_BLOCKS_SHARE:
         yield f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
     if "delayed_ns" in clock:

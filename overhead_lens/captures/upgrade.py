@@ -29,7 +29,9 @@ def with_subject(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 def capture_of_1(meta: Mapping[str, Any]) -> dict[str, Any]:
     """``overhead-lens/capture/1`` as ``overhead-lens/capture/2``."""
-    kept = {name: value for name, value in meta.items() if name not in (*_SUBJECT, *_INSTRUMENTS, "not_ablated")}
+    other_fields = {
+        name: value for name, value in meta.items() if name not in (*_SUBJECT, *_INSTRUMENTS, "not_ablated")
+    }
     instruments = {name: meta[name] for name in _INSTRUMENTS if meta.get(name) not in (None, [], {})}
     if meta.get("page_faults"):
         instruments["page_faults"] = {"processes": meta["page_faults"]}
@@ -37,7 +39,7 @@ def capture_of_1(meta: Mapping[str, Any]) -> dict[str, Any]:
         instruments["ablation"] = {"reasons": meta["not_ablated"]}
     work = meta.get("work")
     return {
-        **kept,
+        **other_fields,
         "subject": subject_of(meta),
         "work": work if meta.get("work_known") else None,
         "units": work.get("units", 1) if isinstance(work, dict) else 1,

@@ -280,8 +280,8 @@ def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, critic
             "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
         )
     classifier = default_classifier(rules)
-    wanted = critical_path or "critical_path" in query.lower()
-    analyzed = [analyze_over_time(read_recording(path), classifier, critical_path=wanted) for path in paths]
+    with_path = critical_path or "critical_path" in query.lower()
+    analyzed = [analyze_over_time(read_recording(path), classifier, critical_path=with_path) for path in paths]
     answer = run_query(query, analyzed)
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     show_rows(rows, form, lambda console: print_rows(console, answer.columns, answer.rows))

@@ -41,27 +41,27 @@ def update(
     old = read_capture(baseline)
     path = baseline.absolute()
     fresh = path.with_name(f"{path.name}.new")
-    kept = _free(path)
+    backup = _free(path)
     if fresh.exists():
         raise UsageError(f"{fresh} is in the way: another update runs, or one was ended; move it away")
     request = request_of(old, target, fresh, timeout, inputs)
     with progress(quiet=quiet, begins=announcement(request.target.text)) as listener:
         record(request, listener)
     try:
-        path.rename(kept)
+        path.rename(backup)
         try:
             fresh.rename(path)
         except OSError:
-            kept.rename(path)
+            backup.rename(path)
             raise
     except OSError as error:
         raise MeasurementError(f"cannot put {fresh} in the place of {path}: {error.strerror or error}") from error
-    typer.echo(f"{baseline} is new; the old one is {kept}")
+    typer.echo(f"{baseline} is new; the old one is {backup}")
 
 
 def _free(path: Path) -> Path:
     """``NAME.1``, or the next number that is free."""
     number = 1
-    while (kept := path.with_name(f"{path.name}.{number}")).exists():
+    while (backup := path.with_name(f"{path.name}.{number}")).exists():
         number += 1
-    return kept
+    return backup

@@ -46,7 +46,7 @@ def compare(
             "--rounds N",
             "Fresh processes per side.",
             callback=given.between(3, 10_000),
-            show_default="12, or 8 that compile six times each",
+            show_default="12, or 8 that compile up to six times each",
         ),
     ] = None,
     timeout: given.Timeout = given.TIMEOUT_S,

@@ -65,20 +65,20 @@ def _points(
 
     classifier = default_classifier(rules)
     own_rules = b"" if rules is None else rules.read_bytes()
-    kept, added = summary_store.load(), {}
+    summaries, added = summary_store.load(), {}
     points, damaged = [], []
     listener.begin(len(captures))
     for path in captures:
         listener.step(f"reading {path.name}")
         try:
             key = summary_store.key_of(path, own_rules)
-            if key not in kept:
-                kept[key] = added[key] = _analyzed(path, classifier)
-            points.append(point_of_text(kept[key], str(path)))
+            if key not in summaries:
+                summaries[key] = added[key] = _analyzed(path, classifier)
+            points.append(point_of_text(summaries[key], str(path)))
         except Exception as error:
             # One capture of a thousand, of whatever origin, never takes the others with it.
             damaged.append(Skipped(str(path), "damaged", " ".join(f"{error or type(error).__name__}".split())))
-    refusal = summary_store.save(kept) if added else None
+    refusal = summary_store.save(summaries) if added else None
     return points, damaged, [refusal] if refusal else []
 
 

@@ -136,8 +136,8 @@ def _noting_failures() -> Iterator[None]:
         # Rich ends so where nobody reads stderr.
         return
     except Exception as error:
-        said = str(error) if isinstance(error, (OverheadLensError, OSError)) else internal_error(error)
-        _say(said)
+        message = str(error) if isinstance(error, (OverheadLensError, OSError)) else internal_error(error)
+        _say(message)
 
 
 def _say(line: str) -> None:

@@ -50,8 +50,8 @@ def guard_kinds_in_words(base: Breakdown, new: Breakdown) -> str:
     came = [f"{count} {kind}" for kind, count in sorted(after.items()) if kind not in before]
     went = [f"{count} {kind}" for kind, count in sorted(before.items()) if kind not in after]
     both = [count_in_words(kind, count) for kind, count in more_guards(base, new) if kind in before and kind in after]
-    told = (("new kinds", came), ("kinds that are gone", went), ("", both))
-    return "; ".join(f"{what}{': ' * bool(what)}{', '.join(kinds)}" for what, kinds in told if kinds)
+    clauses = (("new kinds", came), ("kinds that are gone", went), ("", both))
+    return "; ".join(f"{what}{': ' * bool(what)}{', '.join(kinds)}" for what, kinds in clauses if kinds)
 
 
 def _guards_by_kind(base: Budget, new: Budget, walls_ns: tuple[int, int]) -> list[Contributor]:

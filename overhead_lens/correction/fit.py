@@ -237,10 +237,10 @@ def _non_negative(counts: Floats, spent_ns: Floats) -> list[float]:
     kinds = range(counts.shape[1])
     best, least_ns2 = [0.0] * len(kinds), math.inf
     for some in (list(chosen) for size in kinds for chosen in combinations(kinds, size + 1)):
-        found, _, rank, _ = np.linalg.lstsq(counts[:, some], spent_ns, rcond=None)
-        left_ns2 = float(np.square(spent_ns - counts[:, some] @ found).sum())
-        if rank == len(some) and found.min() >= 0 and left_ns2 < least_ns2:
-            given = dict(zip(some, found.tolist(), strict=True))
+        solution, _, rank, _ = np.linalg.lstsq(counts[:, some], spent_ns, rcond=None)
+        left_ns2 = float(np.square(spent_ns - counts[:, some] @ solution).sum())
+        if rank == len(some) and solution.min() >= 0 and left_ns2 < least_ns2:
+            given = dict(zip(some, solution.tolist(), strict=True))
             best, least_ns2 = [given.get(kind, 0.0) for kind in kinds], left_ns2
     return best
 

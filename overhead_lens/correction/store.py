@@ -46,7 +46,7 @@ def place(name: str) -> Path:
 
 
 def load(name: str) -> dict[str, Any] | None:
-    """The calibration kept under a key; None if none can be read."""
+    """The calibration stored under a key; None if none can be read."""
     try:
         calibration = json.loads(place(name).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -74,9 +74,9 @@ def processes(calibration: Mapping[str, Any] | None, flags: str, *, compiled: bo
     return min(map(len, counts))
 
 
-def joined(kept: Mapping[str, Any] | None, measured: MeasuredCosts) -> dict[str, Any]:
+def joined(calibration: Mapping[str, Any] | None, measured: MeasuredCosts) -> dict[str, Any]:
     """A calibration with the rows of one more process."""
-    rows = list((kept or {}).get("rows", []))
+    rows = list((calibration or {}).get("rows", []))
     number = 1 + max((row.get("process", 0) for row in rows), default=-1)
     added = ({**row, "process": number} for row in measured.rows)
-    return {**(kept or {}), "reasons": measured.reasons, "rows": [*rows, *added]}
+    return {**(calibration or {}), "reasons": measured.reasons, "rows": [*rows, *added]}

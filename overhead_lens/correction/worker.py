@@ -302,7 +302,7 @@ def _inner() -> None:
 
 @operation
 def measure_costs(_session: Session, flags: Sequence[str], *, compiled: bool, device: bool = False) -> dict[str, Any]:
-    """Measure what torch.profiler's events cost, those of a device as well if asked for."""
+    """Measure what torch.profiler's events cost, those of a device as well if requested."""
     # Whatever the scenario has set.
     with torch.inference_mode(mode=False), torch.enable_grad(), torch.device("cpu"):
         costs = costs_here(flags, compiled=compiled)

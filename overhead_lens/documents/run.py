@@ -148,16 +148,16 @@ def run_document(budget: RunBudget) -> RunDocument:
     return fill(RunDocument, budget, device=_devices(budget.device), cross_checks=checks)
 
 
-def _devices(found: RunDevice | None) -> Devices | None:
-    if found is None:
+def _devices(run_device: RunDevice | None) -> Devices | None:
+    if run_device is None:
         return None
-    analysis = found.analysis
+    analysis = run_device.analysis
     steps = [fill(TracedStep, step.window, step=step.step, device=step.devices) for step in analysis.steps]
     return fill(
         Devices,
-        found,
-        devices=_rows(found.devices),
-        regions=[fill(RegionDevices, region, devices=_rows(region.devices)) for region in found.regions],
+        run_device,
+        devices=_rows(run_device.devices),
+        regions=[fill(RegionDevices, region, devices=_rows(region.devices)) for region in run_device.regions],
         traced=fill(Traced, analysis, device=analysis.devices, steps=steps, collectives=analysis.collective_costs),
     )
 
@@ -200,6 +200,6 @@ class MissedDocument(Document, frozen=True, kw_only=True):
     notes: list[str]
 
 
-def missed_document(found: EndToEnd) -> MissedDocument:
+def missed_document(comparison: EndToEnd) -> MissedDocument:
     """The document of a run compared with a hot loop."""
-    return fill(MissedDocument, found, run=run_document(found.run))
+    return fill(MissedDocument, comparison, run=run_document(comparison.run))

@@ -1,4 +1,4 @@
-"""Another process of this machine, as it looks from outside: what the system tells, nothing run inside it (proc(5))."""
+"""Another process of this machine as it looks from outside, by what the system reports; nothing runs inside it (proc(5))."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OtherProcess:
     """A process that runs.
 
     Attributes:
-        command: Its command line; empty if the system does not tell.
+        command: Its command line; empty if unknown.
         python, torch: Versions; None if there is none, or it is unknown.
     """
 
@@ -98,12 +98,12 @@ class ThreadState:
 
 def thread_states(pid: int) -> list[ThreadState]:
     """The threads of a process; none if they cannot be read."""
-    found = []
+    states = []
     for thread in threads_of(pid):
         status = _status(Path(f"{pid}/task/{thread}"))
         if status:
-            found.append(ThreadState(thread, status.get("State", "R")[0], int(status.get("TracerPid", "0"))))
-    return found
+            states.append(ThreadState(thread, status.get("State", "R")[0], int(status.get("TracerPid", "0"))))
+    return states
 
 
 def runs(pid: int) -> bool:
@@ -113,7 +113,7 @@ def runs(pid: int) -> bool:
 
 
 def children(pid: int) -> int:
-    """Number of a process's children; 0 if the system does not tell."""
+    """Number of a process's children; 0 if unknown."""
     lists = (PROC / str(pid)).glob("task/*/children")
     return sum(len(_read(path).split()) for path in lists)
 
@@ -188,16 +188,16 @@ def _mapped_files(pid: int) -> list[str]:
 
 def _python_version(pid: int, files: list[str]) -> str | None:
     """Version of the interpreter: in full from the binary's own text (``PY_VERSION``), else the minor from a file's name."""
-    names = [(found[1], file) for file in files if (found := _MINOR.search(Path(file).name))]
+    names = [(match[1], file) for file in files if (match := _MINOR.search(Path(file).name))]
     for minor, file in names:
         for version in _texts(_seen_by(pid, file), rf"(?<=[\0/-])({re.escape(minor)}\.\d+(?:(?:a|b|rc)\d+)?\+?)\0"):
             return version
-    other = next((found[1] for file in files if (found := _MINOR.search(file))), None)
+    other = next((match[1] for file in files if (match := _MINOR.search(file))), None)
     return names[0][0] if names else other
 
 
 def _torch_version(pid: int, files: list[str]) -> str | None:
-    for folder in dict.fromkeys(found[1] for file in files if (found := _TORCH.fullmatch(file))):
+    for folder in dict.fromkeys(match[1] for file in files if (match := _TORCH.fullmatch(file))):
         version = _TORCH_VERSION.search(_read(_seen_by(pid, f"{folder}/version.py")))
         if version is not None:
             return version[1]
@@ -210,8 +210,8 @@ def _texts(path: Path, pattern: str) -> Iterator[str]:
         path.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
     ):
-        for found in re.finditer(pattern.encode(), content):
-            yield found[1].decode()
+        for match in re.finditer(pattern.encode(), content):
+            yield match[1].decode()
 
 
 def _seen_by(pid: int, path: str) -> Path:

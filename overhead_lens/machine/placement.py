@@ -87,7 +87,7 @@ class Placement:
             "batch": batch,
         }
         self._known = set()
-        self._tell_guard()
+        self._update_guard()
         self.follow()
         # This program wakes up now and then, and would take the core of one of the team.
         self._own = os.sched_getaffinity(0)
@@ -123,7 +123,7 @@ class Placement:
         placed, self._placed = self._placed, None
         if placed is not None:
             put_back(placed)
-            self._tell_guard()
+            self._update_guard()
             for thread in threads_of(os.getpid()):
                 _move(thread, self._own)
 
@@ -148,7 +148,7 @@ class Placement:
             return f"its threads may not be placed on cores ({error.strerror})", free
         return "", free
 
-    def _tell_guard(self) -> None:
+    def _update_guard(self) -> None:
         """Give the guard the newest state, and start it for the first one."""
         with contextlib.suppress(OSError):
             if self._guard is None:

@@ -1,4 +1,4 @@
-"""Runs measuring processes: asks for operations, limits their time, ends them."""
+"""Runs measuring processes: requests operations, limits their time, ends them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Process(ABC):
 
     @abstractmethod
     def send(self, operation: Operation[Any], **arguments: Any) -> None:
-        """Ask for an operation without waiting for it.
+        """Request an operation without waiting for it.
 
         Raises:
             MeasurementError: The process is gone.
@@ -63,7 +63,7 @@ class Process(ABC):
         """Wait for the reply to an operation.
 
         Raises:
-            UsageError: The process says the input is wrong.
+            UsageError: The process reports wrong input.
             MeasurementError: It failed, took longer than the limit, replied something else, or died.
         """
         answer = json.loads(self.next_reply(operation))

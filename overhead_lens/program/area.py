@@ -31,13 +31,13 @@ class Word(IntEnum):
     """Words at the start of the area, int64.
 
     The recorder writes ``ANSWERED``, ``RELEASED``, ``REFUSED`` and ``PLACED``, the program all others: it numbers its requests in
-    ``WANTED``, and the recorder answers with the same number. Odd requests ask it to sample, even ones to rest.
+    ``REQUESTED``, and the recorder answers with the same number. Odd requests tell it to sample, even ones to rest.
     """
 
     STARTED_NS = 0  # the program's own code began, perf_counter_ns
     FINISHED_NS = 1  # ... and ended
     FOUND = 2  # steps are being measured
-    WANTED = 3
+    REQUESTED = 3
     ANSWERED = 4
     ENOUGH = 5  # no more stacks are needed
     REFUSED = 6  # there is no sampler, or none any more

@@ -1,4 +1,4 @@
-"""Hooks in torch and CPython that tell the watcher of steps, collections, compilations and waiting for data.
+"""Hooks in torch and CPython that report steps, collections, compilations and waiting for data to the watcher.
 
 Each is put in place when the module that it belongs to is imported; a module or function that a version lacks is left out.
 """
@@ -106,10 +106,10 @@ def hooks(watcher: StepWatcher) -> dict[str, Action]:
 
 
 class _OutermostModules:
-    """Tells the watcher of calls of modules that are not inside another module's.
+    """Marks calls of modules that are not inside another module's.
 
     ``Module.__call__`` is replaced until something is compiled: the compiler would look into the replacement. From then on only
-    calls of compiled modules tell.
+    calls of compiled modules are marks.
     """
 
     def __init__(self, watcher: StepWatcher) -> None:
@@ -125,7 +125,7 @@ class _OutermostModules:
         if not self._over:
             self._class = module.Module
             self._own = self._class.__call__
-            self._class.__call__ = self._telling(self._own)
+            self._class.__call__ = self._marking(self._own)
 
     def leave(self) -> None:
         """Restore the class's own method."""
@@ -135,7 +135,7 @@ class _OutermostModules:
     def put_back(self) -> None:
         """Replace the method again."""
         if self._class is not None and not self._over:
-            self._class.__call__ = self._telling(self._own)
+            self._class.__call__ = self._marking(self._own)
 
     def leave_to_compiler(self) -> None:
         """Called before anything is compiled: from now on only compiled modules mark steps."""
@@ -146,13 +146,13 @@ class _OutermostModules:
         compiled = getattr(frames, "OptimizedModule", None)
         if compiled is not None:
             self._class, self._own = compiled, compiled.__call__
-            compiled.__call__ = self._telling(self._own)
+            compiled.__call__ = self._marking(self._own)
 
     def _end(self) -> None:
         self.leave()
         self._over, self._class = True, None
 
-    def _telling(self, own: Any) -> Any:
+    def _marking(self, own: Any) -> Any:
         watcher, inside, this_thread = self._watcher, self._inside, threading.get_ident
 
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
@@ -206,7 +206,7 @@ def _hook_profiler(module: Any, watcher: StepWatcher) -> None:
 
 
 def _make_way_before(name: str, profile: Any, watcher: StepWatcher) -> None:
-    """Tell the watcher before a method of a profiler."""
+    """Notify the watcher before a method of a profiler."""
     own = getattr(profile, name, None)
     if own is None:
         return

@@ -76,7 +76,7 @@ class _Folder:
         return True
 
     def answer(self, text: str) -> None:
-        """Say something, whole or not at all."""
+        """Write the answer, whole or not at all."""
         with contextlib.suppress(OSError):
             part = self._path / "answer.part"
             part.write_text(text, encoding="utf-8")

@@ -68,24 +68,24 @@ class _Compiling:
 
     def main(self, source: bytes, file: str) -> CodeType:
         """The main program's code: its loops are marked, and the user's step if it is there."""
-        wanted = None
+        step = None
         if self._at.isdigit() and os.path.realpath(file) == self._place:
-            wanted = StepPlace(line=int(self._at))
+            step = StepPlace(line=int(self._at))
             # A file's name is looked for in all imports.
             self.modules.pop(self._place, None)
         elif self._at and self._place in ("__main__", Path(file).stem):
-            wanted = StepPlace(function=self._at)
-        return self._marked(source, file, loops=True, wanted=wanted)
+            step = StepPlace(function=self._at)
+        return self._marked(source, file, loops=True, step=step)
 
     def _module(self, source: bytes, file: str) -> CodeType:
         """The code of the module that holds the user's step."""
-        wanted = StepPlace(line=int(self._at)) if self._at.isdigit() else StepPlace(function=self._at)
-        return self._marked(source, file, loops=False, wanted=wanted)
+        step = StepPlace(line=int(self._at)) if self._at.isdigit() else StepPlace(function=self._at)
+        return self._marked(source, file, loops=False, step=step)
 
-    def _marked(self, source: bytes, file: str, *, loops: bool, wanted: StepPlace | None) -> CodeType:
-        found = marked(source, file, loops=loops, wanted=wanted, first=self._watcher.loop_count)
-        self._watcher.watch_loops(found.loops)
-        return found.code
+    def _marked(self, source: bytes, file: str, *, loops: bool, step: StepPlace | None) -> CodeType:
+        module = marked(source, file, loops=loops, step=step, first=self._watcher.loop_count)
+        self._watcher.watch_loops(module.loops)
+        return module.code
 
 
 def _prepare(command: list[str], compiling: _Compiling) -> Callable[[], Any]:
@@ -141,14 +141,14 @@ def _report(error: BaseException) -> None:
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of this package; a long one has thousands."""
-    kept = []
+    remaining = []
     while traceback is not None:
         if not traceback.tb_frame.f_code.co_filename.startswith(_OURS):
-            kept.append(traceback)
+            remaining.append(traceback)
         traceback = traceback.tb_next
-    for one, following in zip(kept, [*kept[1:], None], strict=True):
+    for one, following in zip(remaining, [*remaining[1:], None], strict=True):
         one.tb_next = following
-    return kept[0] if kept else None
+    return remaining[0] if remaining else None
 
 
 def _show(error: BaseException, traceback: TracebackType | None) -> None:

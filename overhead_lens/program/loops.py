@@ -62,26 +62,26 @@ class StepPlace:
 
 @dataclass
 class Marked:
-    """The code to run and its loops, in the order of their numbers; whether ``wanted`` was there."""
+    """The code to run and its loops, in the order of their numbers; whether the user's step was there."""
 
     code: CodeType
     loops: list[Loop] = field(default_factory=list)
-    found: bool = False
+    has_step: bool = False
 
 
-def marked(source: bytes, file: str, *, loops: bool, wanted: StepPlace | None = None, first: int = 0) -> Marked:
+def marked(source: bytes, file: str, *, loops: bool, step: StepPlace | None = None, first: int = 0) -> Marked:
     """Compile a program's source with its marks; the number of its first loop is ``first``.
 
     Raises:
         SyntaxError: As Python's own compiler says it.
     """
     tree = ast.parse(source, file)
-    found = wanted is not None and _mark_wanted(tree, wanted)
+    has_step = step is not None and _mark_step(tree, step)
     places: list[Loop] = []
     if loops:
         for body in _main_flow(tree):
             _mark_loops(body, file, places, first)
-    return Marked(compile(tree, file, "exec", dont_inherit=True), places, found)
+    return Marked(compile(tree, file, "exec", dont_inherit=True), places, has_step)
 
 
 def _main_flow(tree: ast.Module) -> list[Any]:
@@ -128,11 +128,11 @@ def _mark_loops(scope: Any, file: str, places: list[Loop], first: int) -> None:
                 statements.insert(statements.index(loop) + 1, _call(LEFT.format(number), loop))
 
 
-def _mark_wanted(tree: ast.Module, wanted: StepPlace) -> bool:
+def _mark_step(tree: ast.Module, step: StepPlace) -> bool:
     """Insert the call at the user's step; whether there is such a place."""
     for holder in ast.walk(tree):
-        if wanted.function:
-            if isinstance(holder, _Function) and _dotted(tree, holder) == wanted.function:
+        if step.function:
+            if isinstance(holder, _Function) and _dotted(tree, holder) == step.function:
                 at = 1 if ast.get_docstring(holder) is not None else 0
                 holder.body.insert(at, _call(STEP, holder.body[-1]))
                 return True
@@ -141,7 +141,7 @@ def _mark_wanted(tree: ast.Module, wanted: StepPlace) -> bool:
             statements = getattr(holder, name, None)
             statements = statements if isinstance(statements, list) else []
             for at, node in enumerate(statements):
-                if isinstance(node, ast.stmt) and node.lineno == wanted.line:
+                if isinstance(node, ast.stmt) and node.lineno == step.line:
                     statements.insert(at, _call(STEP, node))
                     return True
     return False

@@ -165,7 +165,7 @@ class StepTrace:
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """Keep what libkineto says off the program's stderr."""
+        """Keep the messages of libkineto off the program's stderr."""
         before = os.dup(2)
         try:
             log = os.open(self._folder / "profiler.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -192,7 +192,7 @@ def _device_activities(torch: Any) -> Iterator[Any]:
 
 
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-_kept: list[object] = []
+_callbacks: list[object] = []
 
 
 def _in_main_thread(action: Callable[[], object]) -> None:
@@ -212,7 +212,7 @@ def _in_main_thread(action: Callable[[], object]) -> None:
         return 0
 
     pending = _Pending(act)
-    _kept.append(pending)
+    _callbacks.append(pending)
     ctypes.pythonapi.Py_AddPendingCall(pending, None)
 
 

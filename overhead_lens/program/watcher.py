@@ -180,8 +180,8 @@ class StepWatcher:
         try:
             # The next thread has the identifier of one that has ended, but not its number.
             now_ns, thread = _clock(), threading.get_native_id()
-            seen = Candidate(kind, key, threading.get_ident(), first_ns=now_ns)
-            candidate = self._candidates.setdefault((kind, key, thread), seen)
+            new = Candidate(kind, key, threading.get_ident(), first_ns=now_ns)
+            candidate = self._candidates.setdefault((kind, key, thread), new)
             candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
             self._scouting_since = self._scouting_since or now_ns
             best = self._best(now_ns)
@@ -336,7 +336,7 @@ class StepWatcher:
             self._recent.append(end_ns - self._begin_ns)
 
     def _turns(self, chosen: Candidate) -> Iterator[int]:
-        """The instruments in turns; yields when to be asked again."""
+        """The instruments in turns; yields when it is to be resumed."""
         self._phase = Phase.WARM_UP
         yield from self._warm_up()
         self._settle(chosen)
@@ -404,22 +404,22 @@ class StepWatcher:
     def _sampled(self, length_ns: int) -> Iterator[int]:
         """Resume the sampler, and pause it again."""
         self._phase = Phase.ATTACHING
-        if (yield from self._ask(_SAMPLE)):
+        if (yield from self._request(_SAMPLE)):
             hold_until_sampled(self._area)
             self._phase = Phase.SAMPLED
             yield _clock() + length_ns
             self._phase = Phase.ATTACHING
-        yield from self._ask(_REST)
+        yield from self._request(_REST)
 
-    def _ask(self, what: int) -> Generator[int, None, bool]:
-        """Ask the recorder for what comes next, and wait for its answer; whether it came."""
+    def _request(self, what: int) -> Generator[int, None, bool]:
+        """Request what comes next from the recorder, and wait for its answer; whether it came."""
         area = self._area
         # Other steps may have been chosen in the middle of a turn.
-        wanted = area.read(Word.WANTED) + 1
-        wanted += wanted % 2 != what
-        area.write(Word.WANTED, wanted)
+        request = area.read(Word.REQUESTED) + 1
+        request += request % 2 != what
+        area.write(Word.REQUESTED, request)
         limit_ns = _clock() + _ATTACHING_NS
-        while area.read(Word.ANSWERED) < wanted:
+        while area.read(Word.ANSWERED) < request:
             if area.read(Word.REFUSED) or _clock() > limit_ns:
                 return False
             yield _clock() + _POLL_NS

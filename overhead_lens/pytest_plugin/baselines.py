@@ -57,13 +57,13 @@ def keep(capture: Path, place: Path) -> None:
         raise MeasurementError(f"cannot write the baseline {place}: {error.strerror or error}") from error
 
 
-def _decided_by_samples(capture: Path) -> tuple[str, ...]:
+def _decided_by_samples(folder: Path) -> tuple[str, ...]:
     """The trace's files if samples make them redundant, which they do for calls without a device."""
-    if not (capture / STACKS).exists():
+    if not (folder / STACKS).exists():
         return ()
-    found = read_capture(capture)
-    sampled = found.note("samples", Sampled)
-    enough = sampled is not None and sampled.reason is None and found.meta.subject.device == "cpu"
+    capture = read_capture(folder)
+    sampled = capture.note("samples", Sampled)
+    enough = sampled is not None and sampled.reason is None and capture.meta.subject.device == "cpu"
     return _OF_THE_TRACE if enough else ()
 
 

@@ -13,12 +13,12 @@ def limits_of(marker: pytest.Mark | None) -> Limits:
     """The limits of a marker.
 
     Raises:
-        UsageError: It says something else.
+        UsageError: It holds something else.
     """
     if marker is None:
         return Limits()
     if marker.args:
-        raise UsageError(f"@pytest.mark.overhead takes limits by name, not {marker.args[0]!r}; {_known()}")
+        raise UsageError(f"@pytest.mark.overhead takes limits by name, not {marker.args[0]!r}; {_hint()}")
     return Limits.of(_limit(name, value) for name, value in marker.kwargs.items())
 
 
@@ -26,9 +26,9 @@ def _limit(name: str, value: object) -> Limit:
     try:
         return parse_limit(f"{name}={str(value).removeprefix('+')}")
     except UsageError:
-        raise UsageError(f"@pytest.mark.overhead({name}={value!r}) is not a limit; {_known()}") from None
+        raise UsageError(f"@pytest.mark.overhead({name}={value!r}) is not a limit; {_hint()}") from None
 
 
-def _known() -> str:
+def _hint() -> str:
     names = ", ".join((TOTAL, *HOST_CATEGORIES, INSTRUCTIONS))
     return f'one is total="+3%", guard="+100ns" (ns, us, ms) or instructions="+0.5%"; names: {names}'

@@ -71,8 +71,8 @@ class Summary:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the rows of a test that is over."""
         if report.when == "teardown":
-            found = [cast("dict[str, str]", value) for name, value in report.user_properties if name == PROPERTY]
-            self._rows += [SummaryRow(**row) for row in found]
+            rows = [cast("dict[str, str]", value) for name, value in report.user_properties if name == PROPERTY]
+            self._rows += [SummaryRow(**row) for row in rows]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each call."""

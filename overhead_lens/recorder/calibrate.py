@@ -30,7 +30,7 @@ class Calibrated:
 
     calibration: Mapping[str, Any]
     path: Path
-    not_kept: str | None
+    store_failure: str | None
 
     @property
     def costs(self) -> dict[str, dict[str, EventCost]]:

@@ -10,12 +10,15 @@ _SOURCE = "https://docs.pytorch.org/docs/stable/compile/programming_model.reduci
 
 # The ready filters of torch.compiler.
 _SPARED = {
-    "skip_all_guards_unsafe": ("guard_filter_all", "all guards"),
-    "skip_guard_on_inbuilt_nn_modules_unsafe": ("guard_filter_inbuilt_modules", "guards on modules of torch.nn"),
-    "skip_guard_on_all_nn_modules_unsafe": ("guard_filter_modules", "guards on modules"),
-    "keep_tensor_guards_unsafe": ("guard_filter_but_tensors", "all guards but those on tensors"),
-    "skip_guard_on_globals_unsafe": ("guard_filter_globals", "guards on globals"),
-    "keep_portable_guards_unsafe": ("guard_filter_not_portable", "guards that cannot be stored"),
+    "skip_all_guards_unsafe": ("guard_filter_all", "no guard is checked"),
+    "skip_guard_on_inbuilt_nn_modules_unsafe": (
+        "guard_filter_inbuilt_modules",
+        "guards on modules of torch.nn are not checked",
+    ),
+    "skip_guard_on_all_nn_modules_unsafe": ("guard_filter_modules", "guards on modules are not checked"),
+    "keep_tensor_guards_unsafe": ("guard_filter_but_tensors", "only guards on tensors are checked"),
+    "skip_guard_on_globals_unsafe": ("guard_filter_globals", "guards on globals are not checked"),
+    "keep_portable_guards_unsafe": ("guard_filter_not_portable", "guards that cannot be stored are not checked"),
 }
 
 
@@ -52,7 +55,7 @@ REMEDIES = (
     *(
         Remedy(
             name=name,
-            summary=f"{what} are not checked",
+            summary=summary,
             how=f'torch.compile(f, options={{"guard_filter_fn": torch.compiler.{filter_name}}})',
             safety="unsafe",
             shrinks=("guard",),
@@ -60,7 +63,7 @@ REMEDIES = (
             apply=partial(_filtered, filter_name=filter_name),
             group="guards",
         )
-        for filter_name, (name, what) in _SPARED.items()
+        for filter_name, (name, summary) in _SPARED.items()
     ),
     Remedy(
         name="recursive_dict_tags",

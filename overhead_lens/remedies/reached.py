@@ -154,31 +154,31 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _of_named(named: _Named) -> Holder:
-    def found() -> Parts:
+    def variables() -> Parts:
         return {name: named.space[name] for name in sorted(named.names & named.space.keys())}
 
     def write(parts: Parts) -> None:
-        for name in found().keys() - parts.keys():
+        for name in variables().keys() - parts.keys():
             del named.space[name]
         named.space.update(parts)
 
-    return Holder(found(), write)
+    return Holder(variables(), write)
 
 
 def _of_class(kind: type) -> Holder | None:
     if _origin(kind.__module__) != _OWN:
         return None
 
-    def found() -> dict[str, Any]:
+    def attributes() -> dict[str, Any]:
         return {name: value for name, value in vars(kind).items() if not name.startswith("__") or callable(value)}
 
     def write(parts: Parts) -> None:
-        for name in found().keys() - parts.keys():
+        for name in attributes().keys() - parts.keys():
             delattr(kind, name)
-        for name in found().keys() & parts.keys():
+        for name in attributes().keys() & parts.keys():
             setattr(kind, name, parts[name])
 
-    return Holder({**found(), "__bases__": kind.__bases__}, write)
+    return Holder({**attributes(), "__bases__": kind.__bases__}, write)
 
 
 def _of_object(value: Any) -> Holder | None:

@@ -19,8 +19,8 @@ _NAME = re.compile(r"(?!base$)\w[\w.+-]{0,99}")
 
 def built_in() -> Iterator[Remedy]:
     """The remedies of this package, by folder and file."""
-    for found in pkgutil.walk_packages(remedies.__path__, f"{remedies.__name__}."):
-        yield from _defined(importlib.import_module(found.name))
+    for module_info in pkgutil.walk_packages(remedies.__path__, f"{remedies.__name__}."):
+        yield from _defined(importlib.import_module(module_info.name))
 
 
 def defined_in(module: ModuleType, path: Path) -> Sequence[Remedy]:
@@ -31,17 +31,17 @@ def defined_in(module: ModuleType, path: Path) -> Sequence[Remedy]:
     """
     if not isinstance(getattr(module, "REMEDIES", ()), Iterable):
         raise UsageError(f"{path}: REMEDIES is not a list of remedies (overhead_lens.remedies.remedy.Remedy)")
-    found = list(_defined(module))
-    if not found:
+    entries = list(_defined(module))
+    if not entries:
         raise UsageError(f"{path} defines no REMEDY or REMEDIES (overhead_lens.remedies.remedy.Remedy)")
-    wrong = next((each for each in found if not isinstance(each, Remedy)), None)
+    wrong = next((each for each in entries if not isinstance(each, Remedy)), None)
     if wrong is not None:
         raise UsageError(f"{path}: a {type(wrong).__name__} is not a Remedy (overhead_lens.remedies.remedy)")
-    if unnamed := [each.name for each in found if not isinstance(each.name, str) or not _NAME.fullmatch(each.name)]:
+    if unnamed := [each.name for each in entries if not isinstance(each.name, str) or not _NAME.fullmatch(each.name)]:
         raise UsageError(
             f"{path}: {unnamed[0]!r} is not a valid name of a remedy: use letters, digits and _ . + -, and not base"
         )
-    return found
+    return entries
 
 
 def _defined(module: ModuleType) -> Iterator[Remedy]:

@@ -110,8 +110,8 @@ class Call:
 
     def reached(self, *kinds: type) -> list[Any]:
         """Objects of these types that the arguments and the function reach, each once."""
-        found = walk((*self.args, self.function), "", {})
-        return list({id(each): each for _, each, _ in found if isinstance(each, kinds)}.values())
+        reachable = walk((*self.args, self.function), "", {})
+        return list({id(each): each for _, each, _ in reachable if isinstance(each, kinds)}.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

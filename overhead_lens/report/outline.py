@@ -111,15 +111,15 @@ class Table:
 
     def shown(self, *, whole: bool) -> Table:
         """The table without empty columns and, unless ``whole``, with its first rows only."""
-        kept = list(self.rows)
+        selected = list(self.rows)
         if not whole:
             others = [row for row in self.rows if not (row.is_sum or row.is_minor)][: self.brief]
             sums = [row for row in self.rows if row.is_sum]
             left_out = len(self.rows) - len(others) - len(sums)
-            kept = [*others, *([self._rest(left_out)] if left_out and self.more else []), *sums]
-        said = [at for at in range(len(self.columns)) if any(_says(row.cells[at]) for row in kept)]
-        rows = [Row([row.cells[at] for at in said], row.depth, row.tone) for row in kept]
-        return Table([self.columns[at] for at in said], rows, self.caption)
+            selected = [*others, *([self._rest(left_out)] if left_out and self.more else []), *sums]
+        filled = [at for at in range(len(self.columns)) if any(_is_filled(row.cells[at]) for row in selected)]
+        rows = [Row([row.cells[at] for at in filled], row.depth, row.tone) for row in selected]
+        return Table([self.columns[at] for at in filled], rows, self.caption)
 
     def _rest(self, count: int) -> Row:
         at = next((at for at, column in enumerate(self.columns) if not column.is_number), 0)
@@ -128,7 +128,7 @@ class Table:
         return Row(cells, tone="dim")
 
 
-def _says(cell: Cell) -> bool:
+def _is_filled(cell: Cell) -> bool:
     return bool(cell.text or cell.length or cell.pieces)
 
 
@@ -205,8 +205,8 @@ def folded(heading: str, *blocks: Block) -> Section:
 
 def sections(*parts: Section | None) -> list[Section]:
     """The sections that hold something, without blocks that hold nothing."""
-    kept = [(part, [block for block in part.blocks if _holds(block)]) for part in parts if part is not None]
-    return [replace(part, blocks=blocks) for part, blocks in kept if blocks]
+    pairs = [(part, [block for block in part.blocks if _holds(block)]) for part in parts if part is not None]
+    return [replace(part, blocks=blocks) for part, blocks in pairs if blocks]
 
 
 def _holds(block: Block) -> bool:

@@ -96,9 +96,9 @@ def _turns(steps: Sequence[str], first_turn: int) -> list[int | None]:
     """The turn of each stack; None in a hold."""
     turns: list[int | None] = []
     turn = first_turn
-    for held, group in groupby(steps, key=lambda stack: HOLD in stack and HOLD_FILE in stack):
-        turn += held
-        turns += [None if held else turn for _ in group]
+    for is_hold, group in groupby(steps, key=lambda stack: HOLD in stack and HOLD_FILE in stack):
+        turn += is_hold
+        turns += [None if is_hold else turn for _ in group]
     return turns
 
 
@@ -131,15 +131,15 @@ def read_blocks(path: Path, pid: int) -> list[SampledBlock]:
         for line in source:
             head, _, stack = line.partition(";")
             # Earlier captures of processes have no sampler's head.
-            known = head.startswith("sampler ")
-            lines.setdefault(head if known else _ONLY, []).append(stack if known else line)
+            has_head = head.startswith("sampler ")
+            lines.setdefault(head if has_head else _ONLY, []).append(stack if has_head else line)
     return [_block(head, stacks, pid) for head, stacks in lines.items()]
 
 
 def _block(head: str, stacks: list[str], pid: int) -> SampledBlock:
     """A block; the head of earlier captures of runs has the turn alone, from 0 on."""
-    found = _HEAD.fullmatch(head)
-    if found is None:
+    match = _HEAD.fullmatch(head)
+    if match is None:
         raise ValueError(f"no sampler {head[:40]!r}")
-    turn = int(found["turn"]) + (found["block"] is None)
-    return SampledBlock(turn, int(found["weight"]), read_threads(stacks, pid))
+    turn = int(match["turn"]) + (match["block"] is None)
+    return SampledBlock(turn, int(match["weight"]), read_threads(stacks, pid))

@@ -30,10 +30,10 @@ def without_overdue(stacks: Sequence[str], per_call: float) -> list[str]:
             ``p`` begins about ``n * p**k`` runs through ``k`` calls, and at most ``n * _LATE_SHARE**k`` are late so often.
     """
     count_of = Counter(stacks)
-    kept: list[str] = []
+    remaining: list[str] = []
     for stack, group in groupby(stacks):
         length = sum(1 for _ in group)
         share = max(_LATE_SHARE, count_of[stack] / len(stacks))
         by_chance = len(stacks) * share ** (length / max(1.0, per_call))
-        kept += [stack] * (length if by_chance >= _CHANCE else 1)
-    return kept
+        remaining += [stack] * (length if by_chance >= _CHANCE else 1)
+    return remaining

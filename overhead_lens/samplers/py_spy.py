@@ -90,17 +90,17 @@ class PySpy:
             self._output.unlink(missing_ok=True)
 
     def wait_until_begun(self) -> None:
-        """Return when py-spy says that it samples.
+        """Return when py-spy reports that it samples.
 
         Raises:
-            MeasurementError: It says something else, or nothing.
+            MeasurementError: It prints something else, or nothing.
         """
         self._read_until(_BEGUN, _START_S, "begin")
 
-    def _read_until(self, said: re.Pattern[bytes], limit_s: float, step: str) -> re.Match[bytes]:
-        """Read what py-spy prints until it says something."""
+    def _read_until(self, pattern: re.Pattern[bytes], limit_s: float, step: str) -> re.Match[bytes]:
+        """Read what py-spy prints until a pattern matches."""
         deadline_s = time.monotonic() + limit_s
-        while (found := said.search(self._chatter)) is None:
+        while (match := pattern.search(self._chatter)) is None:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0 or not select.select([self._pipe], [], [], left_s)[0]:
                 raise MeasurementError(f"py-spy did not {step} within {limit_s:.0f} s")
@@ -108,13 +108,13 @@ class PySpy:
             if not line:
                 raise self._failure()
             self._chatter += line
-        return found
+        return match
 
     def _failure(self) -> MeasurementError:
         """The error of a py-spy that has ended."""
         if (code := self._process.wait()) < 0:
             if code == -signal.SIGINT and self._stopped:
-                # It says that it samples before it takes over SIGINT.
+                # It reports that it samples before it takes over SIGINT.
                 return NoStackError(_NO_STACKS)
             return MeasurementError(f"py-spy was ended by {signal.Signals(-code).name}")
         return _failure(self._chatter.decode(errors="replace"))
@@ -157,7 +157,7 @@ class PySpy:
     def caught_up(self) -> bool | None:
         """Whether py-spy sleeps until its next stack is due (proc(5), ``wchan``); it does not while stacks are overdue.
 
-        None where no thread is seen to wait: the system does not tell.
+        None if unknown: no thread is seen to wait.
         """
         waits = {waits_in(self.pid, thread) for thread in threads_of(self.pid)} - {"", "0"}
         return any("nanosleep" in each for each in waits) if waits else None
@@ -245,7 +245,7 @@ def _failure(chatter: str) -> MeasurementError:
 
 def _arguments(watch: Watch) -> list[str]:
     flags = {"--native": watch.native, "--threads": watch.by_thread, "--subprocesses": watch.subprocesses}
-    arguments = ["record", *(flag for flag, given in flags.items() if given), "--idle", "--full-filenames"]
+    arguments = ["record", *(flag for flag, is_set in flags.items() if is_set), "--idle", "--full-filenames"]
     arguments += ["--pid", str(watch.pid), "--rate", str(watch.rate_hz)]
     arguments += [] if watch.duration_s is None else ["--duration", str(watch.duration_s)]
     return [*arguments, "--format", "speedscope", "--output", str(watch.output)]

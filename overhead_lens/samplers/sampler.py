@@ -61,9 +61,9 @@ class SamplerRun:
     def without_first(self, count: int) -> SamplerRun:
         """The run without the first ``count`` looks at the process; a thread that was there for fewer keeps its last stacks."""
         looks = max(0, max(map(len, self.sequences)) - count)
-        kept = tuple(sequence[max(0, len(sequence) - looks) :] for sequence in self.sequences) if looks else ()
-        lost = sum(map(len, self.sequences)) - sum(map(len, kept))
-        return SamplerRun(kept, self.sample_count - lost, self.error_count)
+        sequences = tuple(sequence[max(0, len(sequence) - looks) :] for sequence in self.sequences) if looks else ()
+        lost = sum(map(len, self.sequences)) - sum(map(len, sequences))
+        return SamplerRun(sequences, self.sample_count - lost, self.error_count)
 
     @property
     def folded(self) -> str:

@@ -65,7 +65,7 @@ class Estimate:
 
 
 def exactly(value: float) -> Estimate:
-    """A value that was measured once: nothing says how far it may be off."""
+    """A value that was measured once: how far it may be off is unknown."""
     return Estimate(value, np.full(REPLICATES, value), NO_INTERVAL)
 
 

@@ -178,8 +178,8 @@ def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
     typical = max(float(distance[best]) / len(series), 1e-12 * float(distance.max()))
     likelihood = np.exp((distance[best] - distance) / typical)
     order = np.argsort(-likelihood, kind="stable")
-    held = np.cumsum(likelihood[order]) / likelihood.sum()
-    likely = order[: 1 + int(np.searchsorted(held, _HELD))]
+    cumulative = np.cumsum(likelihood[order]) / likelihood.sum()
+    likely = order[: 1 + int(np.searchsorted(cumulative, _HELD))]
     return cuts[best], cuts[int(likely.min())], cuts[int(likely.max())]
 
 

@@ -62,10 +62,10 @@ class Shift:
         The error shrinks with the root of the count. None for more than ten thousand processes.
         """
         size = abs(self.ns)
-        wanted = [size / self._half(LEVEL)] if self.error_ns else []
+        factors = [size / self._half(LEVEL)] if self.error_ns else []
         if size < margin_ns and self.error_ns:
-            wanted.append((margin_ns - size) / self._half(2 * LEVEL - 1))
-        best = max(wanted, default=1.0)
+            factors.append((margin_ns - size) / self._half(2 * LEVEL - 1))
+        best = max(factors, default=1.0)
         if best >= 1.0:
             return 0
         if best <= math.sqrt(self.count / _MOST_MORE):
@@ -126,9 +126,9 @@ def _trimmed(values: Floats) -> tuple[float, float, float]:
         return float(values[0]), 0.0, 1.0
     cut = int(_TRIMMED_SHARE * count) if count >= _LEAST_TRIMMED else 0
     ordered = np.sort(values)
-    kept = ordered[cut : count - cut]
-    left = len(kept)
-    winsorized = np.clip(ordered, kept[0], kept[-1])
-    error = float(np.std(winsorized, ddof=1)) * math.sqrt((count - 1) / (left * (left - 1)))
+    inner = ordered[cut : count - cut]
+    inner_count = len(inner)
+    winsorized = np.clip(ordered, inner[0], inner[-1])
+    error = float(np.std(winsorized, ddof=1)) * math.sqrt((count - 1) / (inner_count * (inner_count - 1)))
     # Summed from both ends, so that the mean of negated values is the negated mean to the last bit.
-    return float((kept + kept[::-1]).sum()) / 2 / left, error, float(left - 1)
+    return float((inner + inner[::-1]).sum()) / 2 / inner_count, error, float(inner_count - 1)

@@ -20,16 +20,16 @@ def taken(values: Ints, places: Ints) -> Ints:
     """The values at some places; -1 for the place -1."""
     if not len(values):
         return np.full(len(places), -1, dtype=np.int64)
-    found = values[places]
-    found[places < 0] = -1
-    return found
+    selected = values[places]
+    selected[places < 0] = -1
+    return selected
 
 
-def first_places(keys: Ints, wanted: Ints) -> Ints:
-    """Where each wanted key stands first; -1 for one that is not there."""
+def first_places(keys: Ints, targets: Ints) -> Ints:
+    """Where each target first stands in the keys; -1 for one that is not there."""
     if not len(keys):
-        return np.full(len(wanted), -1, dtype=np.int64)
+        return np.full(len(targets), -1, dtype=np.int64)
     order = np.argsort(keys, kind="stable")
     ascending = keys[order]
-    at = np.minimum(np.searchsorted(ascending, wanted), len(keys) - 1)
-    return np.where(ascending[at] == wanted, order[at], -1)
+    at = np.minimum(np.searchsorted(ascending, targets), len(keys) - 1)
+    return np.where(ascending[at] == targets, order[at], -1)

@@ -13,9 +13,9 @@ A stack is read from its outermost frame inwards while one attribution (category
 A frame without a rule is ``unattributed`` and listed by name. A *scope* keeps its attribution for
 everything below it (the Python code of a lambda guard is guard time); only scopes of the same category refine its part. A rule
 with ``under`` applies only below the given categories (``malloc`` is allocation under an operator, and ``python`` under the
-interpreter). One with ``calls`` says for what it calls others: the code that enters a kernel is ``dispatcher``, and native code
+interpreter). One with ``calls`` names what it calls others for: the code that enters a kernel is ``dispatcher``, and native code
 below it that no rule knows is ``kernel``. A ``mostly_own`` rule applies only to functions that spend most of their time in a
-capture in themselves (``Classifier.fitted``): their names do not tell whether they set work up or do it in a loop of their own.
+capture in themselves (``Classifier.fitted``): their names do not show whether they set work up or do it in a loop of their own.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Classifier:
 
     def classify(self, stack: Stack) -> Classified:
         """The stack's attribution, carried from the outermost frame inwards, and the frame to show."""
-        carried, shown = self.walk(stack)
-        return Classified(carried.attribution, _telling(stack.frames, shown))
+        carried, shown_at = self.walk(stack)
+        return Classified(carried.attribution, _display_frame(stack.frames, shown_at))
 
     def fitted(self, stacks: Iterable[Stack]) -> Classifier:
         """The classifier whose ``mostly_own`` rules apply to functions that are mostly shown in their stacks."""
@@ -100,13 +100,13 @@ class Classifier:
 
     def walk(self, stack: Stack) -> tuple[Carried, int]:
         """The attribution at the innermost frame, and the index of the innermost frame that is shown by name."""
-        carried, shown = Carried(), 0
+        carried, shown_at = Carried(), 0
         for place, frame in enumerate(stack.frames):
             rule = self._frame_rule(frame, carried.callers)
             if rule is None or rule.shown:
-                shown = place
+                shown_at = place
             carried = _carry(rule, carried)
-        return carried, shown
+        return carried, shown_at
 
     def may_work(self, frame: StackFrame) -> bool:
         """Whether a ``mostly_own`` rule fits ``frame``."""
@@ -162,12 +162,12 @@ def _carry(rule: Rule | None, carried: Carried) -> Carried:
     return Carried(rule.attribution, rule.scope, rule.calls)
 
 
-def _telling(frames: Sequence[StackFrame], shown: int) -> StackFrame:
-    """The frame at ``shown``; a kernel's loop whose name says nothing is named by the operator that it works for."""
-    frame = frames[shown]
+def _display_frame(frames: Sequence[StackFrame], shown_at: int) -> StackFrame:
+    """The frame at ``shown_at``; a kernel's loop whose name is opaque is named by the operator that it works for."""
+    frame = frames[shown_at]
     if not frame.native or not torch_names.OPAQUE_KERNEL.match(without_return_type(frame.function)):
         return frame
-    entries = (torch_names.OPERATOR_ENTRY.match(caller.function) for caller in reversed(frames[:shown]))
+    entries = (torch_names.OPERATOR_ENTRY.match(caller.function) for caller in reversed(frames[:shown_at]))
     entry = next(filter(None, entries), None)
     return frame if entry is None else replace(frame, function=torch_names.operator_of_entry(entry["name"]), line=0)
 

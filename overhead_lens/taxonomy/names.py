@@ -10,7 +10,7 @@ from overhead_lens.stack import StackFrame
 GIL_HOLDER = "GIL held by "
 """A frame that begins so waits for the GIL (``rules.toml``); in an import, compilation, collection or guard it is theirs."""
 
-_KEPT = 48
+_UNCUT_LENGTH = 48
 _NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_default_null_type|\[abi:\w+\]| const$")
 _LONGEST = 110
 _INSTALLED = re.compile(r"^(site-packages|lib/python3(\.\d+)?)/")
@@ -40,7 +40,7 @@ def display_name(frame: StackFrame) -> str:
 def short_symbol(symbol: str) -> str:
     """A C++ symbol without long template arguments, argument lists and anonymous namespaces."""
     symbol = _NOISE.sub("", symbol)
-    if len(symbol) <= _KEPT:
+    if len(symbol) <= _UNCUT_LENGTH:
         return symbol
     for opening, closing in ("<>", "()"):
         symbol = _cut_brackets(symbol, opening, closing)

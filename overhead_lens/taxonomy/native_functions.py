@@ -1,6 +1,6 @@
 """Classifies C functions of a trace with stacks by their callers.
 
-torch.profiler names a C function without its module: ``<built-in function zoom_shift>``. A method tells the type that it is of,
+torch.profiler names a C function without its module: ``<built-in function zoom_shift>``. A method has the type that it is of,
 ``<built-in method astype of numpy.ndarray object at 0x7f..>``, and a function is taken for its caller's, if that is a file of a
 package, unless the interpreter, its standard library or torch has one of that name.
 """
@@ -58,8 +58,8 @@ def is_other_package(function: str, caller: str) -> bool:
     if method := _METHOD.match(function):
         package, _, rest = method["type"].partition(".")
         return bool(rest) and package not in _TORCH and package not in sys.stdlib_module_names
-    named, around = _FUNCTION.match(function), _CALLER.match(caller)
-    if named is None or around is None or _OF_TORCH.match(named["name"]) or named["name"] in _interpreters():
+    callee, around = _FUNCTION.match(function), _CALLER.match(caller)
+    if callee is None or around is None or _OF_TORCH.match(callee["name"]) or callee["name"] in _interpreters():
         return False
     return around["package"] not in _TORCH and around["package"] not in sys.stdlib_module_names
 

@@ -133,8 +133,8 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
         raise UsageError(f"{where}: say in 'source' which file justifies it")
     under = frozenset(entry.get("under", ()))
     calls = entry.get("calls", "")
-    for key, named, known in (("under", under, _CALLERS), ("calls", {calls} - {""}, set(HOST_CATEGORIES))):
-        if not named <= known:
+    for key, names, known in (("under", under, _CALLERS), ("calls", {calls} - {""}, set(HOST_CATEGORIES))):
+        if not names <= known:
             raise UsageError(f"{where}: {key!r} names an unknown category")
     native, module, file, function, event, event_category = (
         _pattern(entry.get(name), f"{where}, {name}") for name in _PATTERNS

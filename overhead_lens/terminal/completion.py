@@ -22,7 +22,7 @@ import typer
 from overhead_lens.target import builtin_paths
 from overhead_lens.terminal.outline import Outline, outline_of
 
-ASKED = "_OVERHEAD_LENS_COMPLETE"
+COMPLETE_VARIABLE = "_OVERHEAD_LENS_COMPLETE"
 
 Candidate = tuple[str, str]
 
@@ -40,8 +40,8 @@ def complete_target(incomplete: str) -> list[Candidate]:
     place, colon, _ = incomplete.rpartition(":")
     if colon:
         return _members(place, outline_of(_file(place)))
-    found = [(name, path) for name, path in builtin_paths().items() if name.startswith(incomplete)]
-    candidates = [(name, _help(outline_of(path).summary)) for name, path in found]
+    scenarios = [(name, path) for name, path in builtin_paths().items() if name.startswith(incomplete)]
+    candidates = [(name, _help(outline_of(path).summary)) for name, path in scenarios]
     candidates += _paths(incomplete, lambda entry: entry.name.endswith(".py") and entry.is_file())
     if len(candidates) != 1:
         return candidates
@@ -61,9 +61,9 @@ def complete_parameter(context: typer.Context, incomplete: str) -> list[Candidat
     name, equals, _ = incomplete.partition("=")
     if equals:
         return _assignments(name, known.get(name, ()))
-    found = [each for each in known if each.startswith(name)]
-    candidates = [(f"{each}=", _help(f"default {known[each][0]}" if known[each] else "")) for each in found]
-    return candidates + _assignments(found[0], known[found[0]]) if len(found) == 1 else candidates
+    matches = [each for each in known if each.startswith(name)]
+    candidates = [(f"{each}=", _help(f"default {known[each][0]}" if known[each] else "")) for each in matches]
+    return candidates + _assignments(matches[0], known[matches[0]]) if len(matches) == 1 else candidates
 
 
 def complete_capture(incomplete: str) -> list[Candidate]:
@@ -78,7 +78,7 @@ def complete_capture_or_trace(incomplete: str) -> list[Candidate]:
 
 # ---------------------------------------------------------------- candidates
 def _members(place: str, outline: Outline) -> list[Candidate]:
-    return [(f"{place}:{name}", _help(said)) for name, said in outline.members.items() if _PLAIN.fullmatch(name)]
+    return [(f"{place}:{name}", _help(summary)) for name, summary in outline.members.items() if _PLAIN.fullmatch(name)]
 
 
 def _assignments(name: str, values: Sequence[str]) -> list[Candidate]:
@@ -105,18 +105,18 @@ def _is_capture(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and os.path.isfile(os.path.join(entry.path, "meta.json"))  # noqa: PTH113, PTH118
 
 
-def _paths(incomplete: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> list[Candidate]:
+def _paths(incomplete: str, is_candidate: Callable[[os.DirEntry[str]], bool]) -> list[Candidate]:
     """Matching entries of the folder that is being typed, and its folders; a folder that is the only one is entered."""
-    found = list(_entries(incomplete, is_wanted))
-    while len(found) == 1 and found[0].endswith("/"):
-        inside = list(_entries(found[0], is_wanted))
+    paths = list(_entries(incomplete, is_candidate))
+    while len(paths) == 1 and paths[0].endswith("/"):
+        inside = list(_entries(paths[0], is_candidate))
         if not inside:
             break
-        found = inside
-    return [(path, "") for path in found]
+        paths = inside
+    return [(path, "") for path in paths]
 
 
-def _entries(incomplete: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> Iterator[str]:
+def _entries(incomplete: str, is_candidate: Callable[[os.DirEntry[str]], bool]) -> Iterator[str]:
     folder, slash, start = incomplete.rpartition("/")
     hidden = start.startswith(".")
     try:
@@ -129,7 +129,7 @@ def _entries(incomplete: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> 
             and _PLAIN.fullmatch(entry.name)
             and (hidden or not entry.name.startswith((".", "__")))
         ):
-            if is_wanted(entry):
+            if is_candidate(entry):
                 yield folder + slash + entry.name
             elif entry.is_dir():
                 yield f"{folder}{slash}{entry.name}/"
@@ -146,9 +146,9 @@ def answer(app: typer.Typer) -> int:
     code: object = 0
     before, printed = "", io.StringIO()
     with contextlib.suppress(Exception), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-        before = join_words(os.environ) if os.environ[ASKED] == "complete_bash" else ""
+        before = join_words(os.environ) if os.environ[COMPLETE_VARIABLE] == "complete_bash" else ""
         try:
-            app(standalone_mode=False, complete_var=ASKED)
+            app(standalone_mode=False, complete_var=COMPLETE_VARIABLE)
         except SystemExit as end:
             code = end.code
     for line in printed.getvalue().splitlines():

@@ -45,7 +45,7 @@ def outline_of(path: Path) -> Outline:
     }
     scenario = _scenario(tree)
     if scenario is None:
-        return Outline(members={name: said for name, said in functions.items() if not name.startswith("_")})
+        return Outline(members={name: summary for name, summary in functions.items() if not name.startswith("_")})
     given = {keyword.arg: keyword.value for keyword in scenario.keywords}
     return Outline(
         _text(given.get("summary")),

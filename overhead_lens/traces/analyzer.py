@@ -86,8 +86,8 @@ class Analyzer:
         self, trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
     ) -> None:
         self.trace = trace
-        self._asked_for_path = critical_path
-        self._asked_for_chains = critical_path and is_rank
+        self._with_path = critical_path
+        self._with_chains = critical_path and is_rank
         self._events = trace.events
         self.host = host_events(trace.events, classifier)
         self.linked = link(trace.events)
@@ -122,8 +122,8 @@ class Analyzer:
             counters=self.counted.counters,
             memory=memory.result(),
             modules=modules.result(),
-            critical_path=self.paths.analysis() if self._asked_for_path else None,
-            chains=self.chains if self._asked_for_chains else None,
+            critical_path=self.paths.analysis() if self._with_path else None,
+            chains=self.chains if self._with_chains else None,
         )
         return replace(
             analysis,
@@ -159,7 +159,7 @@ class Analyzer:
             joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
             self._module_calls(),
             self._repetitions_frame(),
-            self.paths.frame() if self._asked_for_path else joined([], PART_COLUMNS),
+            self.paths.frame() if self._with_path else joined([], PART_COLUMNS),
             self.counted.tracks,
         )
 

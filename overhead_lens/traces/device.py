@@ -237,8 +237,8 @@ def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: Thr
     if thread is busiest:
         return [(parts.start_ns, parts.dur_ns, blame)]
     idle = thread.is_idle[parts.piece]
-    asked = parts.start_ns[idle]
+    idle_start_ns = parts.start_ns[idle]
     return [
         (parts.start_ns[~idle], parts.dur_ns[~idle], blame[~idle]),
-        *_host_blame(asked, asked + parts.dur_ns[idle], busiest, busiest),
+        *_host_blame(idle_start_ns, idle_start_ns + parts.dur_ns[idle], busiest, busiest),
     ]

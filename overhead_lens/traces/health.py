@@ -55,7 +55,7 @@ def trace_issues(
         "partial_overlap": sum(timeline.crossing_count for timeline in timelines),
         "unlinked_device_event": int((linked.launch < 0).sum()),
         "kernel_before_launch": sum(device.launch.repaired for device in analysis.devices),
-        "launch_without_device_event": len(_unanswered(trace, linked)),
+        "launch_without_device_event": len(_without_device_event(trace, linked)),
         "overlap_in_stream": _stream_overlaps(trace, linked),
         "profiler_overhead": int((overhead & ~by_driver).sum()),
         "driver_overhead": int(by_driver.sum()),
@@ -110,14 +110,14 @@ def _launch_rows(trace: Trace) -> Ints:
     return np.flatnonzero(launches & where(trace.events["cat"], RUNTIME.__contains__))
 
 
-def _unanswered(trace: Trace, linked: Linked) -> Ints:
+def _without_device_event(trace: Trace, linked: Linked) -> Ints:
     """Rows of launches that have no device event; a trace without any device event recorded no device at all.
 
     A driver call inside the runtime call that has the event shares its correlation.
     """
     launches, correlation = _launch_rows(trace), trace.events["correlation"].to_numpy()
-    answered = correlation[linked.launch[linked.launch >= 0]]
-    has_event = np.isin(launches, linked.launch) | np.isin(correlation[launches], answered[answered >= 0])
+    with_event = correlation[linked.launch[linked.launch >= 0]]
+    has_event = np.isin(launches, linked.launch) | np.isin(correlation[launches], with_event[with_event >= 0])
     return launches[~has_event] if len(linked.rows) else launches[:0]
 
 
@@ -126,7 +126,7 @@ def _ends_unsynchronized(trace: Trace, linked: Linked) -> bool:
     if not len(launches):
         return False
     last = launches[np.argmax(trace.events["start_ns"].to_numpy()[launches])]
-    return bool((_unanswered(trace, linked) == last).any())
+    return bool((_without_device_event(trace, linked) == last).any())
 
 
 def _stream_overlaps(trace: Trace, linked: Linked) -> int:

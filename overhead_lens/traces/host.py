@@ -212,7 +212,7 @@ class Around:
     def nearest_of(self, events: Sequence[int], marked: Bools, *, outermost: bool = False) -> list[int]:
         """The same for some host events only, quick for a few of them."""
         around = ([each for each in self.outward(event) if marked[each]] for event in events)
-        return [found[-1 if outermost else 0] if found else -1 for found in around]
+        return [chain[-1 if outermost else 0] if chain else -1 for chain in around]
 
     def outward(self, event: int) -> Iterator[int]:
         """A host event and all that are open around it, the innermost first; nothing for -1."""
@@ -222,11 +222,11 @@ class Around:
 
     def open_at(self, thread: Ints, instants_ns: Ints) -> Ints:
         """The host event that is open at each instant of a thread (-1 for none) and started last; -1 for none."""
-        found = np.full(len(thread), -1, dtype=np.int64)
-        asked = of_each(thread, len(self.threads))
-        for mine, events, nesting in zip(asked, self.threads, self.nestings, strict=True):
-            found[mine] = taken(events, nesting.open_at(instants_ns[mine]))
-        return found
+        open_event = np.full(len(thread), -1, dtype=np.int64)
+        by_thread = of_each(thread, len(self.threads))
+        for mine, events, nesting in zip(by_thread, self.threads, self.nestings, strict=True):
+            open_event[mine] = taken(events, nesting.open_at(instants_ns[mine]))
+        return open_event
 
 
 class ThreadTimeline:
@@ -295,8 +295,8 @@ class ThreadTimeline:
             for function, around, torch, launches in zip(*np.unravel_index(cases, counts), strict=True)
         ]
         numbers = [-1 if attribution is None else host.attributions.index(attribution) for attribution in decided]
-        found = np.array(numbers or [-1], dtype=np.int64)[case]
-        self.attribution[chosen[found >= 0]] = found[found >= 0]
+        number = np.array(numbers or [-1], dtype=np.int64)[case]
+        self.attribution[chosen[number >= 0]] = number[number >= 0]
 
     def _may_compute(self) -> Bools:
         host = self.host

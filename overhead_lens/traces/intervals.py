@@ -68,12 +68,12 @@ class Union:
         return np.where(begun >= 0, whole + np.minimum(at_ns - self.start_ns[last], lengths[last]), 0)
 
 
-def found_in(ascending: Ints, some: Ints) -> Bools:
+def is_among(ascending: Ints, some: Ints) -> Bools:
     """Whether each of ascending distinct values is among ``some``; quick for few of them."""
-    found = np.zeros(len(ascending), dtype=bool)
+    is_member = np.zeros(len(ascending), dtype=bool)
     first, past = (np.searchsorted(ascending, some, side) for side in ("left", "right"))
-    found[first[past > first]] = True
-    return found
+    is_member[first[past > first]] = True
+    return is_member
 
 
 def distinct_values(values: Ints) -> Ints:

@@ -51,8 +51,8 @@ def link(events: pd.DataFrame) -> Linked:
     for column in ("correlation", "external"):
         key = events[column].to_numpy()
         able = (key >= 0) & ((column == "correlation") | (correlation < 0))
-        asking, answering = np.flatnonzero(able[rows] & (launch < 0)), calls[able[calls]]
-        launch[asking] = taken(answering, first_places(key[answering], key[rows[asking]]))
+        unlinked, candidates = np.flatnonzero(able[rows] & (launch < 0)), calls[able[calls]]
+        launch[unlinked] = taken(candidates, first_places(key[candidates], key[rows[unlinked]]))
     is_graph = where(events["name"], lambda name: torch_names.GRAPH_LAUNCH in name)[launch]
     return Linked(rows, launch, (launch >= 0) & is_graph)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from overhead_lens.machine_code import MachineCode
 
-KEPT_FROM, COMPILED_FROM = 20_000, 250_000
+LOADED_FROM, COMPILED_FROM = 20_000, 250_000
 """Events from which on machine code repays loading it (0.1 s at most, against 1 us per event and loop, of which there are
 several), and from which on it repays compiling it, once per machine."""
 
@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 
 def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequence[Array], event_count: int) -> int:
     """Call ``loop(*inputs, *outputs)``; it fills the outputs and returns how much of them it filled."""
-    if event_count >= KEPT_FROM:
+    if event_count >= LOADED_FROM:
         contiguous = (np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value for value in inputs)
         passed = (*contiguous, *outputs)
         code = _machine_code(loop)

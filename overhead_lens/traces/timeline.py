@@ -151,12 +151,12 @@ class Nesting:
     def open_at(self, instants_ns: Ints) -> Ints:
         """The event that is open at each instant and started last: int64, -1 for none."""
         place = np.searchsorted(self._starts_in_order, instants_ns, "right") - 1
-        found = taken(self._order, place)
-        ended = np.flatnonzero(found >= 0)
-        while len(ended := ended[self._ends[found[ended]] <= instants_ns[ended]]):
-            found[ended] = self.parent[found[ended]]
-            ended = ended[found[ended] >= 0]
-        return found
+        open_event = taken(self._order, place)
+        ended = np.flatnonzero(open_event >= 0)
+        while len(ended := ended[self._ends[open_event[ended]] <= instants_ns[ended]]):
+            open_event[ended] = self.parent[open_event[ended]]
+            ended = ended[open_event[ended] >= 0]
+        return open_event
 
     def mark_above(self, marked: Bools) -> Bools:
         """Bool per event: whether it or any event below it is marked."""

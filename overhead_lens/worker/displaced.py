@@ -72,7 +72,7 @@ def displaced(workload: Workload, size_bytes: int) -> Workload:
     compare.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     addresses = ctypes.addressof(one), ctypes.addressof(other)
 
-    def displace(_kept: object = (one, other)) -> object:
+    def displace(_buffers: object = (one, other)) -> object:
         return compare(*addresses, half)
 
     fields = {field.name: getattr(workload, field.name) for field in dataclasses.fields(Workload)}

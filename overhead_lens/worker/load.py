@@ -97,19 +97,19 @@ def _function(target: Target, module: ModuleType) -> Callable[..., Any]:
     Raises:
         UsageError: There is nothing of that name, or calling it does not run it.
     """
-    named: Any = module
+    value: Any = module
     assert target.name is not None
     for part in target.name.split("."):
-        if not hasattr(named, part):
-            raise UsageError(f"{target.text}: there is no {part!r}{nearest(part, _functions_of(named))}")
-        named = getattr(named, part)
-    if not callable(named):
-        raise UsageError(f"{target.text} is of type {type(named).__name__}, which cannot be called")
-    if inspect.iscoroutinefunction(named) or inspect.isasyncgenfunction(named) or inspect.isgeneratorfunction(named):
+        if not hasattr(value, part):
+            raise UsageError(f"{target.text}: there is no {part!r}{nearest(part, _functions_of(value))}")
+        value = getattr(value, part)
+    if not callable(value):
+        raise UsageError(f"{target.text} is of type {type(value).__name__}, which cannot be called")
+    if inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value) or inspect.isgeneratorfunction(value):
         raise UsageError(
             f"{target.text} is a coroutine or generator function, and calling it runs nothing: name a function that runs it"
         )
-    function: Callable[..., Any] = named
+    function: Callable[..., Any] = value
     return function
 
 
@@ -133,17 +133,17 @@ def _arguments(
     """
     if make is None:
         return Arguments()
-    named = "unpickling its arguments" if target.inputs is None else target.inputs.text
+    label = "unpickling its arguments" if target.inputs is None else target.inputs.text
     try:
-        made = make()
+        arguments = make()
     except Exception as error:
-        raise UsageError(f"{named} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    if isinstance(made, tuple):
-        made = Arguments(made)
-    if not isinstance(made, Arguments):
-        raise UsageError(f"{named} must return a tuple of the arguments, not {type(made).__name__}: return (x,)")
-    _check_fit(function, made, target)
-    return made
+        raise UsageError(f"{label} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
+    if isinstance(arguments, tuple):
+        arguments = Arguments(arguments)
+    if not isinstance(arguments, Arguments):
+        raise UsageError(f"{label} must return a tuple of the arguments, not {type(arguments).__name__}: return (x,)")
+    _check_fit(function, arguments, target)
+    return arguments
 
 
 def _check_fit(function: Callable[..., Any], arguments: Arguments, target: Target) -> None:

@@ -25,18 +25,18 @@ class Outcome:
     """What a call returned and what it left behind; ``reason`` if they are unknown.
 
     Attributes:
-        left: Leaves of the state after the call, by path; ``before`` are those that it began with.
+        before, after: Leaves of the state before and after the call, by path.
     """
 
     returned: Any = None
-    left: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
     before: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
 
     @property
     def gradients(self) -> int:
         """Number of tensors through which autograd could go back."""
-        return sum(tensor.requires_grad for tensor in _tensors([self.returned, self.left]))
+        return sum(tensor.requires_grad for tensor in _tensors([self.returned, self.after]))
 
 
 def outcome_of(
@@ -92,16 +92,16 @@ def compared(base: Outcome, other: Outcome) -> str:
     """``equal``, ``close``, ``differs`` or ``unknown``."""
     if base.reason or other.reason:
         return UNKNOWN
-    return _worst(_compare([base.returned, base.left], [other.returned, other.left]))
+    return _worst(_compare([base.returned, base.after], [other.returned, other.after]))
 
 
 def what_differs(base: Outcome, other: Outcome) -> str:
     """The path of the first thing that a call left otherwise; empty if that is what it returned."""
     if _worst(_compare(base.returned, other.returned)) not in {EQUAL, CLOSE}:
         return ""
-    paths = [*base.left, *other.left.keys() - base.left.keys()]
+    paths = [*base.after, *other.after.keys() - base.after.keys()]
     same = (
-        path in base.left and path in other.left and _worst(_compare(base.left[path], other.left[path]))
+        path in base.after and path in other.after and _worst(_compare(base.after[path], other.after[path]))
         for path in paths
     )
     return next((path for path, verdict in zip(paths, same, strict=True) if verdict not in {EQUAL, CLOSE}), "")

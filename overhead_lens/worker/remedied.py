@@ -62,12 +62,12 @@ def known_remedies(workload: Workload, file: str | None) -> Mapping[str, Remedy]
     if file is not None:
         path = Path(file)
         own = defined_in(module_of(Target(file, path)), path)
-    found: dict[str, Remedy] = {}
+    remedies: dict[str, Remedy] = {}
     for remedy in (*own, *_variants(workload), *built_in()):
-        if remedy.name in found:
+        if remedy.name in remedies:
             raise UsageError(f"{file}: there is a remedy {remedy.name} already")
-        found[remedy.name] = remedy
-    return found
+        remedies[remedy.name] = remedy
+    return remedies
 
 
 def changed(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Call:
@@ -104,7 +104,7 @@ def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Re
             function = call.build(call)
     if call.compile_options is not None:
         function = with_own_code(function)
-    made = dataclasses.replace(
+    changed_workload = dataclasses.replace(
         workload,
         call=function if call.compile_options is None else torch.compile(function, **call.compile_options),
         original=function,
@@ -113,7 +113,7 @@ def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Re
         loop=make_measured_loop(len(call.args), workload.synchronize, call.keywords),
         compile_options=call.compile_options,
     )
-    return Remedied(made, call.contexts, call.late_contexts)
+    return Remedied(changed_workload, call.contexts, call.late_contexts)
 
 
 def for_good(workload: Workload, names: Sequence[str], file: str | None, folder: Path) -> Workload:
@@ -122,19 +122,19 @@ def for_good(workload: Workload, names: Sequence[str], file: str | None, folder:
     Raises:
         MeasurementError: A remedy does not apply.
     """
-    known = known_remedies(workload, file)
+    remedies = known_remedies(workload, file)
     try:
-        made = remedied(workload, [known[name] for name in names], folder)
+        result = remedied(workload, [remedies[name] for name in names], folder)
     except NotApplicableError as error:
         raise MeasurementError(str(error)) from error
-    for context in made.contexts:
+    for context in result.contexts:
         _entered.enter_context(context())
-    if made.late_contexts:
-        first = made.workload
+    if result.late_contexts:
+        first = result.workload
         outcome_of(first.call, first.args, first.keywords, function=workload.original)
-    for context in made.late_contexts:
+    for context in result.late_contexts:
         _entered.enter_context(context())
-    return made.workload
+    return result.workload
 
 
 def _variants(workload: Workload) -> Iterator[Remedy]:

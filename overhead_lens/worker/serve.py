@@ -1,4 +1,4 @@
-"""The measuring worker: a fresh process that does what the recorder asks, one operation at a time.
+"""The measuring worker: a fresh process that does what the recorder requests, one operation at a time.
 
 Started as a script, possibly by an interpreter that lacks this package's dependencies: only the standard library, torch and
 modules of this package that need no more are imported.
@@ -48,7 +48,7 @@ def _die_with_parent(parent_pid: int) -> None:
 
 
 def _fix_layout() -> None:
-    """Start over without address-space randomization (personality(2)), where the recorder asks for it and it is allowed.
+    """Start over without address-space randomization (personality(2)), where the recorder requests it and it is allowed.
 
     Otherwise two processes of the same call differ by 2 % where it is small. Where it is refused, intervals are wider.
     """
@@ -56,10 +56,10 @@ def _fix_layout() -> None:
         return
     import ctypes
 
-    address_no_randomize, ask = 0x0040000, 0xFFFFFFFF
+    address_no_randomize, query = 0x0040000, 0xFFFFFFFF
     personality = ctypes.CDLL(None).personality
     personality.argtypes = [ctypes.c_ulong]
-    before = personality(ask)
+    before = personality(query)
     if before != -1 and personality(before | address_no_randomize) != -1:
         os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
 

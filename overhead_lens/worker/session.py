@@ -36,10 +36,10 @@ def find_operation(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     with collecting_rarely():
         imported = importlib.import_module(f"{_PACKAGE}.{module}")
-    named: Any = getattr(imported, function, None)
-    if not getattr(named, "is_operation", False):
+    candidate: Any = getattr(imported, function, None)
+    if not getattr(candidate, "is_operation", False):
         raise LookupError(f"no operation {name}")
-    marked: Callable[..., Any] = named
+    marked: Callable[..., Any] = candidate
     return marked
 
 
@@ -49,14 +49,14 @@ class Session:
     Attributes:
         announce: Sends a reply while an operation goes on.
         call_ns: Expected time of a call; 0 before the warm-up.
-        kept: What operations leave for later ones, by their own keys.
+        state: What operations leave for later ones, by their own keys.
     """
 
     def __init__(self, requests: IO[str], announce: Callable[[dict[str, Any]], None]) -> None:
         self.requests = requests
         self.announce = announce
         self.call_ns = 0.0
-        self.kept: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
         self._workload: Workload | None = None
 
     @property

@@ -27,26 +27,26 @@ class State:
         self._holders: list[tuple[Any, Holder]] = []
         # A tensor, another one in the same memory, and its values.
         self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
-        self.leaves: Mapping[str, Any] = dict(self._found(entering=True))
+        self.leaves: Mapping[str, Any] = dict(self._walk_leaves(entering=True))
 
-    def _found(self, *, entering: bool = False) -> Iterator[tuple[str, Any]]:
-        seen: dict[int, Any] = {}
+    def _walk_leaves(self, *, entering: bool = False) -> Iterator[tuple[str, Any]]:
+        visited: dict[int, Any] = {}
         for root, start in self._roots.items():
-            for path, value, holder in walk(start, root, seen):
+            for path, value, holder in walk(start, root, visited):
                 if entering and holder is not None and holder.write is not None:
                     self._holders.append((value, holder))
                 tensor = tensor_of(value)
                 if tensor is not None:
                     if entering and id(value) not in self._tensors:
                         self._tensors[id(value)] = (tensor, tensor.detach(), copied(tensor))
-                    kept = self._tensors.get(id(value))
-                    yield path, kept[2] if kept is not None and _same(tensor, kept[2]) else copied(tensor)
+                    original = self._tensors.get(id(value))
+                    yield path, original[2] if original is not None and _same(tensor, original[2]) else copied(tensor)
                 elif _is_leaf(value) and not path.endswith(_SETTINGS):
                     yield path, value
 
     def now(self) -> dict[str, Any]:
         """The leaves of this moment; an unchanged one is that of ``leaves``."""
-        return dict(self._found())
+        return dict(self._walk_leaves())
 
     def put_back(self) -> None:
         """Give everything the state that it had."""

@@ -129,7 +129,7 @@ def prepare(
     """The workload of a scenario, its uncompiled result checked; see ``load``."""
     name = scenario.variant(variant)
     params = scenarios.make_params(scenario, assignments)
-    _check_named(_named_device(params))
+    _check_device(_named_device(params))
     return _checked(scenario, name, params, _inputs(scenario, params), compile_options)
 
 
@@ -180,19 +180,19 @@ def _checked(
 
 
 def _named_device(params: Any) -> str | None:
-    named = getattr(params, "device", None)
-    return None if named is None else str(named)
+    device = getattr(params, "device", None)
+    return None if device is None else str(device)
 
 
 def _waiting(workload: Workload, output: Any) -> Workload:
     """The workload with the devices of its tensors and the named one, which it waits for."""
     devices = list(devices_of((workload.original, workload.args, output)))
-    named = _named_device(workload.params)
-    if named is None:
+    name = _named_device(workload.params)
+    if name is None:
         kind = devices[0].type if devices else "cpu"
     else:
-        kind, device = named, torch.device(named)
-        is_there = any(device in (found, torch.device(found.type)) for found in devices)
+        kind, device = name, torch.device(name)
+        is_there = any(device in (other, torch.device(other.type)) for other in devices)
         devices += [device] if device.type != "cpu" and not is_there else []
     synchronize = _synchronizer(devices)
     loop = make_measured_loop(len(workload.args), synchronize, workload.keywords)
@@ -297,7 +297,7 @@ def _compile_failure(error: Exception) -> str:
     return f"torch.compile failed: {_first_line(error)}"
 
 
-def _check_named(device: str | None) -> None:
+def _check_device(device: str | None) -> None:
     kind = (device or "cpu").partition(":")[0]
     if kind == "cpu":
         return
@@ -335,16 +335,16 @@ def seed() -> None:
 def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
     seed()
     try:
-        made = scenario.inputs(params)
+        arguments = scenario.inputs(params)
     except UsageError:
         raise
     except Exception as error:
         raise UsageError(f"scenario {scenario.name}: making the inputs failed: {_first_line(error)}") from error
-    if isinstance(made, tuple):
-        made = Arguments(made)
-    if not isinstance(made, Arguments):
-        raise UsageError(f"scenario {scenario.name}: inputs() must return a tuple, not {type(made).__name__}")
-    return made
+    if isinstance(arguments, tuple):
+        arguments = Arguments(arguments)
+    if not isinstance(arguments, Arguments):
+        raise UsageError(f"scenario {scenario.name}: inputs() must return a tuple, not {type(arguments).__name__}")
+    return arguments
 
 
 def _check(workload: Workload, call: Any) -> Any:

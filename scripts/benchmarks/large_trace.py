@@ -1,4 +1,4 @@
-"""Writes a drawn trace of as many events as asked for: a training job on a device, step after step.
+"""Writes a drawn trace of the requested number of events: a training job on a device, step after step.
 
     python -m scripts.benchmarks.large_trace FILE.json.gz [--events N] [--rich]
 
@@ -52,14 +52,14 @@ def write_trace(path: Path, events: int, *, rich: bool = False) -> int:
 
 def _names() -> Iterator[str]:
     for thread, name in ((_MAIN, "python"), (_AUTOGRAD, "pt_autograd_0")):
-        named = {
+        event = {
             "ph": "M",
             "name": "thread_name",
             "pid": _PID,
             "tid": thread,
             "args": {"name": f"thread {thread} ({name})"},
         }
-        yield json.dumps(named)
+        yield json.dumps(event)
 
 
 @dataclass(slots=True)

@@ -56,10 +56,10 @@ def main() -> None:
 
 def by_category(documents: Sequence[dict[str, Any]]) -> dict[str, list[Estimated]]:
     """Estimates of all captures, of the wall and of each category."""
-    found = {_WALL: [(each["wall"]["ns"], each["wall"]["ci95_ns"]) for each in documents]}
+    estimates = {_WALL: [(each["wall"]["ns"], each["wall"]["ci95_ns"]) for each in documents]}
     for rows in zip(*(each["host"] for each in documents), strict=True):
-        found[rows[0]["category"]] = [(row["ns"], row["ci95_ns"]) for row in rows]
-    return found
+        estimates[rows[0]["category"]] = [(row["ns"], row["ci95_ns"]) for row in rows]
+    return estimates
 
 
 def row_of(name: str, estimates: Sequence[Estimated]) -> list[Cell]:

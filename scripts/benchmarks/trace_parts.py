@@ -139,7 +139,7 @@ def rows_of(trace: Path, repeat: int) -> list[list[Cell]]:
     """A row for each part."""
     rounds = [json.loads(python("-c", _PARTS, trace, folder=ROOT)) for _ in range(repeat)]
     size = rounds[0]["events"], rounds[0]["raw"]
-    return [_row(*size, name, [found["times"][name] for found in rounds]) for name in rounds[0]["times"]]
+    return [_row(*size, name, [document["times"][name] for document in rounds]) for name in rounds[0]["times"]]
 
 
 def whole_rows(trace: Path, repeat: int, hta: Path | None, name: str = "") -> list[list[Cell]]:

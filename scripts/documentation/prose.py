@@ -50,10 +50,10 @@ def texts() -> Iterator[tuple[Path, int, str]]:
                 yield from ((file, node.lineno + extra, line) for extra, line in enumerate(node.value.splitlines()))
 
 
-found = [
+messages = [
     f"{file.relative_to(ROOT)}:{number}: {match[0]!r} -> {instead}"
     for file, number, line in texts()
     for habit, instead in HABITS.items()
     for match in re.finditer(habit, line.strip())
 ]
-sys.exit("\n".join(found) or None)
+sys.exit("\n".join(messages) or None)

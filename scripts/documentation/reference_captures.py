@@ -59,7 +59,7 @@ _INDUCTOR = re.compile(rb"/[^\s\";]*torchinductor_\w+/")
 
 _STARTS_S = 15.0
 
-# Pictures are drawn again from the rest; logs say what the machine printed, and a run's trace is large.
+# Pictures are drawn again from the rest; logs hold what the machine printed, and a run's trace is large.
 _LEFT_OUT = (".pftrace", ".log")
 _LEFT_OUT_OF = {
     **dict.fromkeys(("run", "gpu-loader-run"), ("kineto.json.gz", "report.txt")),
@@ -68,7 +68,7 @@ _LEFT_OUT_OF = {
 
 
 def main() -> None:
-    """Record those that are asked for, in place of those that are there."""
+    """Record the requested captures, in place of those that are there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*COMMANDS, *TRACES, []])
     parser.add_argument("--releases", nargs=2, metavar="PYTHON")
@@ -108,13 +108,13 @@ def keep_releases(recorded: Path, old: str, new: str) -> None:
     sides = ["--python", f"base={old}", "--python", f"new={new}"]
     command = ["compare", "add1 --compile", "add1 --compile", *sides, "-o", str(recorded)]
     subprocess.run([sys.executable, "-m", "overhead_lens", *command], check=True)
-    told = "overhead-lens compare 'add1 --compile' 'add1 --compile' --python base=old/bin/python --python new=new/bin/python"
+    text = "overhead-lens compare 'add1 --compile' 'add1 --compile' --python base=old/bin/python --python new=new/bin/python"
     for side, name in (("base", "release-old"), ("new", "release-new")):
-        keep(recorded / side, REFERENCE / name, shlex.split(told))
+        keep(recorded / side, REFERENCE / name, shlex.split(text))
 
 
 def keep(recorded: Path, target: Path, command: list[str], *folders: Path) -> None:
-    """Copy a capture without what tells of the machine's user, as the names of ``folders``; the rest stays as it was recorded."""
+    """Copy a capture without what identifies the user, such as the names of ``folders``; the rest stays as it was recorded."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for path in sorted(recorded.iterdir()):

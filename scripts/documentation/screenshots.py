@@ -40,10 +40,10 @@ def main() -> None:
                 stdout=subprocess.DEVNULL,
                 check=False,
             )
-            shown = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-            shown.goto(page.as_uri())
-            shown.wait_for_selector("html[data-ready]", state="attached")
-            shown.screenshot(path=IMAGES / f"{name}.png")
+            view = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+            view.goto(page.as_uri())
+            view.wait_for_selector("html[data-ready]", state="attached")
+            view.screenshot(path=IMAGES / f"{name}.png")
         picture(browser)
         browser.close()
 
@@ -63,10 +63,10 @@ def picture(browser: Any) -> None:
     threading.Thread(target=lambda: list(map(lines.put, output)), daemon=True).start()
     try:
         address = next(word for word in iter(lambda: lines.get(timeout=60), "") if "http://127.0.0.1" in word)
-        shown = browser.new_page(viewport={"width": 1600, "height": HEIGHT})
-        shown.goto(next(word for word in address.split() if word.startswith("http")))
-        shown.wait_for_timeout(15_000)
-        shown.screenshot(path=IMAGES / "perfetto.png")
+        view = browser.new_page(viewport={"width": 1600, "height": HEIGHT})
+        view.goto(next(word for word in address.split() if word.startswith("http")))
+        view.wait_for_timeout(15_000)
+        view.screenshot(path=IMAGES / "perfetto.png")
     finally:
         opened.terminate()
         opened.wait()

@@ -3,8 +3,8 @@
     python -m scripts.gpu.gpu_table OUT
 
 Reads ``OUT/captures/NAME.json`` (budgets), prints a row for each beside the published figures and writes them to ``OUT/gpu.json``
-(``docs/results/gpu.json``). Copies the captures of ``KEPT`` to ``OUT/reference`` (``traces/reference``), without host names and
-folders of the machine; a run only with the first of its recorded steps.
+(``docs/results/gpu.json``). Copies the captures of ``REFERENCES`` to ``OUT/reference`` (``traces/reference``), without host names
+and folders of the machine; a run only with the first of its recorded steps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scripts.results import Cell, Claim, Origin, Table, columns_of
 MODES = ("eager", "compiled", "reduce-overhead")
 WORKLOADS = ("split_stack", "combined", "add1", "gelu")
 ROWS = [("training", "run"), *product(WORKLOADS, MODES)]
-KEPT = {"training-run": "gpu-run", "add1-eager": "gpu-call"}
+REFERENCES = {"training-run": "gpu-run", "add1-eager": "gpu-call"}
 STEPS_KEPT = 10
 
 # GPUPuzzlers, fusion, answer (A100 40 GB): wall of split_stack, speed-ups over it, time of the kernels; ns.
@@ -69,9 +69,9 @@ def main(out: Path) -> int:
     table = Table(CLAIM)
     table.add(*rows)
     table.write(out / f"{CLAIM.claim}.json", origin=_origin(out))
-    for name, kept in KEPT.items():
+    for name, reference in REFERENCES.items():
         if (out / "captures" / name / "meta.json").exists():
-            _keep(out / "captures" / name, out / "reference" / kept, out)
+            _copy_reference(out / "captures" / name, out / "reference" / reference, out)
     return 0
 
 
@@ -105,12 +105,12 @@ def _device(device: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 def _origin(out: Path) -> Origin:
     """When and where the captures were recorded, by the first call's own account."""
     paths = sorted((out / "captures").glob("*/meta.json"))
-    found = [meta for meta in (json.loads(path.read_text()) for path in paths) if meta["environment"].get("gpu")]
-    if not found:
+    metas = [meta for meta in (json.loads(path.read_text()) for path in paths) if meta["environment"].get("gpu")]
+    if not metas:
         return Origin.here()
-    environment = found[0]["environment"]
+    environment = metas[0]["environment"]
     return Origin(
-        measured_on=found[0]["started"][:10],
+        measured_on=metas[0]["started"][:10],
         machine=f"{environment['gpu']}, {environment['cpu']}, {environment['cores']} cores",
         torch=environment["torch"],
         python=environment["python"],
@@ -132,8 +132,8 @@ def _reason(out: Path, name: str) -> str:
     return lines[-1] if lines else "no reason was given"
 
 
-def _keep(recorded: Path, target: Path, out: Path) -> None:
-    """A capture without what tells of the machine."""
+def _copy_reference(recorded: Path, target: Path, out: Path) -> None:
+    """Copy a capture without what identifies the machine."""
     command = json.loads((recorded / "meta.json").read_text())["command"]
     keep(recorded, target, shlex.split(command), out)
     trace = target / "kineto.json.gz"

@@ -38,7 +38,7 @@ PAIRS = (("eager", "compiled"), ("inference-eager", "inference-compiled"), ("gra
 def add1_times(outcomes: Outcomes) -> list[TimeRow]:
     """Eager and compiled, under inference mode and with gradients."""
     return [
-        TimeRow(figure.label, figure.source, figure.ns, _found(outcomes, name))
+        TimeRow(figure.label, figure.source, figure.ns, _outcome(outcomes, name))
         for name, figures in _figures().items()
         for figure in figures
     ]
@@ -49,7 +49,11 @@ def add1_ratios(outcomes: Outcomes) -> list[RatioRow]:
     figures = _figures()
     return [
         RatioRow(
-            f"eager over {new.label}", new.source, new.ns / old.ns, _found(outcomes, compiled), _found(outcomes, eager)
+            f"eager over {new.label}",
+            new.source,
+            new.ns / old.ns,
+            _outcome(outcomes, compiled),
+            _outcome(outcomes, eager),
         )
         for eager, compiled in PAIRS
         for old, new in itertools.product(figures[eager], figures[compiled])
@@ -57,12 +61,12 @@ def add1_ratios(outcomes: Outcomes) -> list[RatioRow]:
     ]
 
 
-def _found(outcomes: Outcomes, name: str) -> Outcome:
+def _outcome(outcomes: Outcomes, name: str) -> Outcome:
     return outcome_of(outcomes, f"{name}/{name}")
 
 
 def _figures() -> dict[str, list[Published]]:
-    """Published figures by call; of the post that tells of many steps the first and the last."""
+    """Published figures by call; of the post that reports many steps the first and the last."""
     figures = {}
     for call in ADD1_CALLS:
         of_call = published_of(Path(call.target).stem, compile=call.compile, params=call.params)

@@ -50,9 +50,9 @@ def split_times(outcomes: Outcomes) -> list[TimeRow]:
 
 def split_ratios(outcomes: Outcomes) -> list[RatioRow]:
     """Each variant over the first."""
-    found = {row.label: row.here for row in split_times(outcomes)}
+    outcome_by_name = {row.label: row.here for row in split_times(outcomes)}
     return [
-        RatioRow(f"{name} over split_stack", PUZZLER, speed_up, found["split_stack"], found[name])
+        RatioRow(f"{name} over split_stack", PUZZLER, speed_up, outcome_by_name["split_stack"], outcome_by_name[name])
         for name, speed_up in SPLIT_SPEED_UPS.items()
     ]
 

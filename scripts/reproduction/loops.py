@@ -37,7 +37,7 @@ def linear_times(outcomes: Outcomes) -> list[TimeRow]:
 
 
 def linear_ratios(outcomes: Outcomes) -> list[RatioRow]:
-    """Batched against one by one, as asked (the layer's weight requires a gradient) and without gradients."""
+    """Batched against one by one, as in the question (the layer's weight requires a gradient) and without gradients."""
     labels = {"batched over loop, weight requires_grad": "grad-", "batched over loop, no gradient": ""}
     return [
         RatioRow(
@@ -66,12 +66,12 @@ def kernel_notes(outcomes: Outcomes) -> list[str]:
     measured = [outcome for outcome in map(outcomes.get, names) if isinstance(outcome, Measured)]
     if len(measured) < len(names) or any(outcome.is_disturbed for outcome in measured):
         return []
-    loop, batched, product, one_thread, read = measured
+    loop, batched, product, one_thread, reading = measured
     share_of_product = 2 * FEATURES**2 / (2 * SIZE**3)
     arithmetic_ns, slow_ns = product.ns * share_of_product, one_thread.ns * share_of_product
     notes = []
     for name, side, ends_ns in (
-        ("loop", loop, (arithmetic_ns, slow_ns, read.ns / PASSES)),
+        ("loop", loop, (arithmetic_ns, slow_ns, reading.ns / PASSES)),
         ("batched", batched, (arithmetic_ns,)),
     ):
         kernel_ns = side.host_ns["kernel"] / VECTORS

@@ -15,11 +15,11 @@ from scripts.results import Origin
 
 
 def measure_missing(part: Part, options: argparse.Namespace) -> None:
-    """Measure and store the part's units that were asked for and are not stored."""
+    """Measure and store the part's requested units that are not stored."""
     for unit in part.units:
         path = options.folder / part.name / f"{unit.name}.json"
-        wanted = not options.only or {part.name, f"{part.name}.{unit.name}"} & set(options.only)
-        if not wanted or _is_complete(path):
+        is_requested = not options.only or {part.name, f"{part.name}.{unit.name}"} & set(options.only)
+        if not is_requested or _is_complete(path):
             continue
         print(f"measuring {part.name}.{unit.name}", file=sys.stderr, flush=True)
         document = {**asdict(Origin.here()), "calls": unit.measure(options)}

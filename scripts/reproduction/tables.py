@@ -125,8 +125,8 @@ def ratio_row(workload: str, row: RatioRow) -> list[Cell]:
 def budget_rows(workload: str, outcomes: Outcomes) -> list[list[Cell]]:
     """Rows of ``BUDGETS``: the calls that were profiled."""
     return [
-        [workload, name, found.ns, *(found.host_ns.get(category, 0.0) for category in HOST_CATEGORIES)]
-        for name, found in _profiled(outcomes)
+        [workload, name, measured.ns, *(measured.host_ns.get(category, 0.0) for category in HOST_CATEGORIES)]
+        for name, measured in _profiled(outcomes)
     ]
 
 
@@ -136,12 +136,12 @@ def trace_rows(workload: str, outcomes: Outcomes) -> list[list[Cell]]:
         [
             workload,
             name,
-            found.trace_bare_share,
-            found.trace_residual_share,
-            *(round(bound_ns / found.ns - 1, 4) for bound_ns in (found.low_ns, found.high_ns)),
+            measured.trace_bare_share,
+            measured.trace_residual_share,
+            *(round(bound_ns / measured.ns - 1, 4) for bound_ns in (measured.low_ns, measured.high_ns)),
         ]
-        for name, found in _profiled(outcomes)
-        if found.trace_bare_share is not None
+        for name, measured in _profiled(outcomes)
+        if measured.trace_bare_share is not None
     ]
 
 
@@ -152,7 +152,9 @@ def significant(value: float) -> float:
 
 def _profiled(outcomes: Outcomes) -> list[tuple[str, Measured]]:
     return [
-        (name.split("/")[1], found) for name, found in outcomes.items() if isinstance(found, Measured) and found.host_ns
+        (name.split("/")[1], outcome)
+        for name, outcome in outcomes.items()
+        if isinstance(outcome, Measured) and outcome.host_ns
     ]
 
 

@@ -116,7 +116,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """What ``advise --json`` says of a call, and how long it took to say it."""
+    """What ``advise --json`` prints for a call, and how long it took."""
 
     document: dict[str, Any]
     seconds: float
@@ -152,8 +152,8 @@ def summary(rows: Mapping[str, Sequence[Cell]]) -> str:
 
 
 def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:
-    """What was said of a program as a row."""
-    said = advised.document
+    """The advice for a program as a row."""
+    advice_document = advised.document
     helping = [remedy for remedy in advised.measured if remedy["verdict"] == "faster"]
     name, saves, output = None, None, None
     if helping:
@@ -162,14 +162,14 @@ def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:
     return [
         flawed.program,
         flawed.flaw,
-        said["base"]["wall"]["ns"],
-        said["verdict"],
+        advice_document["base"]["wall"]["ns"],
+        advice_document["verdict"],
         name,
         saves,
         output,
         ", ".join(flawed.undone_by) or None,
         advised.seconds,
-        is_right(flawed, said["verdict"], name),
+        is_right(flawed, advice_document["verdict"], name),
     ]
 
 

@@ -67,12 +67,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for which the loop is watched")
     parser.add_argument("--attached", type=Path, metavar="FILE", help="where the result of `attach` goes")
     options = parser.parse_args()
-    asked = f"{_COMMAND} --repetitions {options.repetitions}"
+    command = f"{_COMMAND} --repetitions {options.repetitions}"
     if "run" in options.ways:
-        claim = replace(CLAIM, command=asked)
+        claim = replace(CLAIM, command=command)
         answer(claim, options.result, options.repetitions, lambda: (by_run(options.steps), profiled()))
     if "attach" in options.ways:
-        claim = replace(ATTACHED, command=f"{asked} --seconds {options.seconds:g}")
+        claim = replace(ATTACHED, command=f"{command} --seconds {options.seconds:g}")
         answer(
             claim,
             options.attached,
@@ -122,8 +122,8 @@ def profiled(variables: Mapping[str, str] | None = None) -> Mapping[str, Any]:
     """What ``profile`` says of the step."""
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
         options = ("--inputs", f"{PROGRAM}:prepared", "--output", f"{folder}/profile", "--quiet")
-        found = document("profile", f"{PROGRAM}:step", *options, folder=folder, variables=variables)
-    return {"wall_ns": found["wall"]["ns"], "host": found["host"]}
+        budget = document("profile", f"{PROGRAM}:step", *options, folder=folder, variables=variables)
+    return {"wall_ns": budget["wall"]["ns"], "host": budget["host"]}
 
 
 def compared(watched: Mapping[str, Any], profile: Mapping[str, Any]) -> list[list[Cell]]:

@@ -84,7 +84,7 @@ def main() -> None:
     for call in CALLS:
         for effort, processes in EFFORTS.items():
             captures = read_captures(options.folder, call + effort)
-            enough = [condition for condition, made in captures.items() if len(made) >= FEWEST]
+            enough = [condition for condition, budgets in captures.items() if len(budgets) >= FEWEST]
             for condition in (*enough, ANY):
                 table.add(*([call, processes, condition, *row] for row in rows_of(captures, condition)))
     notes = ["Rates are of pairs of captures, which are not independent: of few captures they are rough."]
@@ -117,8 +117,8 @@ def rows_of(captures: Mapping[str, Sequence[Budget]], condition: str) -> Iterato
     gates = [gate for base in groups for new in groups for gate in gates_of(base, new)]
     for name, limit in LIMITS.items():
         first = rate(gates, limit, 0.0, looks=1)
-        found = [rate(gates, limit, slow_down) for slow_down in SLOW_DOWNS]
-        yield [sum(map(len, groups)), name, rate(gates, limit, 0.0), first, *found]
+        rates = [rate(gates, limit, slow_down) for slow_down in SLOW_DOWNS]
+        yield [sum(map(len, groups)), name, rate(gates, limit, 0.0), first, *rates]
 
 
 def gates_of(bases: Sequence[Budget], news: Sequence[Budget]) -> Iterator[tuple[Look, Look]]:

@@ -161,7 +161,7 @@ def record(target: str, costs: Costs, folder: Path) -> Recorded:
 
 
 def request_of(target: str, folder: Path) -> Request:
-    """What a worker is told to load."""
+    """The request by which a worker loads a target."""
     name, *params = target.lstrip("+").split(",")
     return Request(
         target=parse_target(name),

@@ -101,13 +101,13 @@ def rows_of(pool: Pool, processes: int, draws: int) -> list[list[Cell]]:
     truth = pool.budget(range(len(pool.clocks)))
     true_ns = {_WALL: truth.wall.ns} | {each.category: each.ns for each in truth.host if each.ns}
     random = np.random.default_rng(_SEED)
-    held: defaultdict[str, list[bool]] = defaultdict(list)
+    contains_truth: defaultdict[str, list[bool]] = defaultdict(list)
     for _ in range(draws):
         drawn = pool.budget(random.choice(len(pool.clocks), processes, replace=False).tolist())
         intervals = {_WALL: drawn.wall.ci95_ns} | {each.category: each.ci95_ns for each in drawn.host}
         for name, ns in true_ns.items():
-            held[name].append(intervals[name][0] <= ns <= intervals[name][1])
-    return [[pool.call, name, ns, processes, float(np.mean(held[name]))] for name, ns in true_ns.items()]
+            contains_truth[name].append(intervals[name][0] <= ns <= intervals[name][1])
+    return [[pool.call, name, ns, processes, float(np.mean(contains_truth[name]))] for name, ns in true_ns.items()]
 
 
 if __name__ == "__main__":

@@ -98,14 +98,14 @@ def agreement_row(folder: Path, call: str) -> list[Cell]:
     capture = folder / call
     profiled = document("profile", f"{_LABORATORY / 'small_work.py'}:{call}", "-o", capture, "--quiet", folder=folder)
     (analyzed,) = document("analyze", capture / "kineto.json.gz", folder=folder)["traces"]
-    found = []
+    estimates = []
     for rows, wall_ns in (
         (profiled["host"], profiled["wall"]["ns"]),
         (analyzed["host"], analyzed["window"]["wall_ns"]),
     ):
         (kernel,) = (row for row in rows if row["category"] == "kernel")
-        found.append([round(value / wall_ns, 3) for value in (kernel["ns"], *kernel["ci95_ns"])])
-    (samples, trace) = found
+        estimates.append([round(value / wall_ns, 3) for value in (kernel["ns"], *kernel["ci95_ns"])])
+    (samples, trace) = estimates
     return [call, *samples, *trace, samples[1] <= trace[2] and trace[1] <= samples[2]]
 
 

@@ -4,7 +4,7 @@
 
 A cell is PYTHON-TORCH, as 3.10-2.6 or 3.14-newest; 3.10-lowest has the lowest release of every dependency. Interpreters are those
 of pyenv and PATH; with debootstrap, root gets a missing one of Debian's unstable release and works inside of it. Environments,
-output and answers stay in the folder: a cell with answers is asked again only by name. ``--quick`` leaves the tests out.
+output and answers stay in the folder: a cell with answers is measured again only by name. ``--quick`` leaves the tests out.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Environment:
         """What starts this Python."""
         name = f"python{self.python}"
         pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-        if found := [*map(str, pyenv.glob(f"{self.python}.*/bin/{name}")), *filter(None, [shutil.which(name)])]:
-            return found[:1]
+        if interpreters := [*map(str, pyenv.glob(f"{self.python}.*/bin/{name}")), *filter(None, [shutil.which(name)])]:
+            return interpreters[:1]
         root = self.folder / f"debian-{self.python}"
         if not (root / "usr" / "bin" / name).exists():
             if os.geteuid() or not shutil.which("debootstrap"):
@@ -120,8 +120,8 @@ class Environment:
         pins = self.place / "constraints.txt"
         pins.write_text("\n".join(self.constraints()), encoding="utf-8")
         torch = f"torch=={self.torch}.*" if self.torch[0].isdigit() else "torch"
-        wanted = [torch, "--editable", f"{ROOT}[cluster,docs,ui]", *self.tools()]
-        self.ran("install", "-m", "pip", "install", "--constraint", pins, *wanted)
+        requirements = [torch, "--editable", f"{ROOT}[cluster,docs,ui]", *self.tools()]
+        self.ran("install", "-m", "pip", "install", "--constraint", pins, *requirements)
 
     def tools(self) -> list[str]:
         """What the tests need; import-linter wants a newer Rich than the lowest."""
@@ -146,7 +146,7 @@ class Environment:
         return [counts.get("passed", 0), counts.get("failed", 0) + counts.get("error", 0), counts.get("skipped", 0)]
 
     def documents(self) -> Iterator[dict[str, Any] | str]:
-        """What each command says as JSON, or why it says nothing."""
+        """The JSON that each command prints, or the reason why there is none."""
         for name, target in (("profile", ["add1"]), ("compile", ["add1", "--compile"])):
             words = ("profile", *target, "--quick", "--quiet", "--json", "--output", self.fresh(name))
             yield self.document(name, "-m", "overhead_lens", *words)
@@ -192,8 +192,8 @@ class Environment:
             row: list[Cell] = [*self.ran("versions", "-c", code).split(), *([None] * 3 if quick else self.tests())]
         except FailedError as error:
             return [self.python, self.torch, *[None] * 8, str(error)]
-        found = list(self.documents())
-        documents = [each for each in found if isinstance(each, dict)]
+        results = list(self.documents())
+        documents = [each for each in results if isinstance(each, dict)]
         warnings = [warning for each in documents for warning in each["warnings"] if warning.startswith("no ")]
         budgets = [budget for each in documents for budget in (each, *each.get("threads", ()))]
         hosts = [host for budget in budgets for host in budget.get("host") or ()]
@@ -202,12 +202,12 @@ class Environment:
             shares.append(self.rules())
         except (FailedError, OSError, ValueError) as error:
             warnings.append(f"rules: {error}")
-        row += ["works" if isinstance(each, dict) else each for each in found]
+        row += ["works" if isinstance(each, dict) else each for each in results]
         return [*row, max(shares, default=None), "; ".join(dict.fromkeys(warnings))]
 
 
 def main() -> None:
-    """Ask every cell that has no answers, or those that are named; print the table and write the result."""
+    """Measure every cell that has no answers, or the named ones; print the table and write the result."""
     parser = CLAIM.parser(__doc__)
     parser.add_argument("cells", nargs="*", metavar="CELL", help="default: all without answers")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "matrix")
@@ -218,13 +218,13 @@ def main() -> None:
     for name in dict.fromkeys([*usual, *options.cells]):
         python, torch = name.split("-", 1)
         environment = Environment(python, torch, options.folder.resolve())
-        kept = environment.place / "row.json"
-        if name in options.cells or not (options.cells or kept.exists()):
+        row_file = environment.place / "row.json"
+        if name in options.cells or not (options.cells or row_file.exists()):
             environment.place.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(environment.row(quick=options.quick)), encoding="utf-8")
+            row_file.write_text(json.dumps(environment.row(quick=options.quick)), encoding="utf-8")
             share_libraries(options.folder)
-        if kept.exists():
-            table.add(json.loads(kept.read_bytes()))
+        if row_file.exists():
+            table.add(json.loads(row_file.read_bytes()))
     origin = replace(Origin.here(), python=f"{PYTHONS[0]} to {PYTHONS[-1]}", torch=f"{TORCHES[0]} to {TORCHES[-1]}")
     table.write(options.result, origin=origin)
 
@@ -246,8 +246,8 @@ def ran(*command: object, log: Path, variables: dict[str, str] | None = None) ->
     done = subprocess.run(words, cwd=ROOT, env=variables, capture_output=True, text=True)
     log.write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
-        said = done.stderr.strip() or done.stdout.strip() or f"it ended with {done.returncode}"
-        raise FailedError(said.splitlines()[-1])
+        message = done.stderr.strip() or done.stdout.strip() or f"it ended with {done.returncode}"
+        raise FailedError(message.splitlines()[-1])
     return done.stdout
 
 

@@ -49,7 +49,7 @@ _WORK = frozenset({"kernel", "allocation"})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SampledOperator:
     """One operator: ns per call, stacks, and stacks by category and frame outside of kernels and allocation."""
 
     name: str
@@ -81,7 +81,7 @@ class Found:
         return [self.name, round(self.call_ns / 1e6, 2), round(self.share, 4), frames]
 
 
-def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifier) -> Found:
+def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifier) -> SampledOperator:
     """Classify the stacks of one operator."""
     others: Counter[tuple[str, str]] = Counter()
     classifier = classifier.fitted(stacks)
@@ -89,7 +89,7 @@ def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifi
         verdict = classifier.classify(stack)
         if verdict.attribution.category not in _WORK:
             others[verdict.attribution.category, display_name(verdict.frame)] += stack.count
-    return Found(name, call_ns, sum(stack.count for stack in stacks), others)
+    return SampledOperator(name, call_ns, sum(stack.count for stack in stacks), others)
 
 
 def main() -> None:
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--stacks", type=int, default=300)
     options = parser.parse_args()
     table = Table(CLAIM)
-    found, missed = [], []
+    measured, missed = [], []
     with warmed_up(SITE, 1) as bench:
         names = json.loads((bench.folder / NAMES_FILE).read_text(encoding="utf-8"))
         if unknown := sorted(set(options.operators) - set(names)):
@@ -113,10 +113,10 @@ def main() -> None:
             except MeasurementError as error:
                 missed.append(f"{name} ({error})")
                 continue
-            found.append(look_at(name, call_ns, stacks, default_classifier()))
-            if found[-1].unknown:
-                table.add(found[-1].row())
-    notes = [f"The rules do not know a kernel of {len(table.rows)} of {len(found)} operators."]
+            measured.append(look_at(name, call_ns, stacks, default_classifier()))
+            if measured[-1].unknown:
+                table.add(measured[-1].row())
+    notes = [f"The rules do not know a kernel of {len(table.rows)} of {len(measured)} operators."]
     if missed:
         notes.append(f"Not sampled: {', '.join(missed)}.")
     table.write(options.result, notes)

@@ -2,7 +2,7 @@
 
     python -m scripts.validation.programs [--only NAME ...]
 
-Each program has one bottleneck built in; ``tests/programs/expected.py`` says what must be said of it.
+Each program has one bottleneck built in; ``tests/programs/expected.py`` lists what the report must say of it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def row_of(expected: Expected, document: Mapping[str, Any]) -> list[Cell]:
-    """What was said of a program as a row."""
+    """The report on a program as a row."""
     shares = shares_of(document)
     largest = largest_of(shares)
     parts = [name for name in shares if "/" in name]

@@ -257,7 +257,7 @@ def test_a_block_without_a_whole_number_of_events_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "passed"),
     [
         ({}, True),
         ({"blamed_ns": 1_100}, True),
@@ -270,5 +270,5 @@ def test_a_block_without_a_whole_number_of_events_is_refused(tmp_path: Path) -> 
         ({"first": "python", "moved_ns": 0}, True),
     ],
 )
-def test_what_the_comparison_must_say(change: dict[str, Any], found: bool) -> None:
-    assert replace(CELL, **change).found is found
+def test_what_the_comparison_must_say(change: dict[str, Any], passed: bool) -> None:
+    assert replace(CELL, **change).blame_passed is passed

@@ -379,7 +379,7 @@ def four_cores(monkeypatch: pytest.MonkeyPatch, last: int | None, clocks_ns: lis
     monkeypatch.setattr(thread_clocks, "thread_cpu_ns", lambda pid: clocks_ns.pop(0))
     clock = SimpleNamespace(monotonic_ns=iter(range(0, 100 * S, S)).__next__)
     monkeypatch.setattr(thread_clocks, "time", clock)
-    monkeypatch.setattr(Placement, "_tell_guard", lambda self: None)
+    monkeypatch.setattr(Placement, "_update_guard", lambda self: None)
     return machine
 
 

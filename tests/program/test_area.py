@@ -21,10 +21,10 @@ def test_rows_and_words_are_read_by_the_other_side(tmp_path: Path) -> None:
     assert ([recorder.read(word) for word in Word], recorder.rows()) == ([0] * len(Word), [])
     program.add(*FIRST)
     program.add(*SECOND)
-    program.write(Word.WANTED, 3)
+    program.write(Word.REQUESTED, 3)
     recorder.write(Word.ANSWERED, -1)
     assert recorder.rows() == [FIRST, SECOND]
-    assert (recorder.read(Word.WANTED), recorder.read(Word.ROWS), program.read(Word.ANSWERED)) == (3, 2, -1)
+    assert (recorder.read(Word.REQUESTED), recorder.read(Word.ROWS), program.read(Word.ANSWERED)) == (3, 2, -1)
 
 
 def test_a_restart_drops_rows_and_no_word(tmp_path: Path) -> None:

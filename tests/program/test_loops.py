@@ -19,8 +19,8 @@ from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop, Marked, St
 from overhead_lens.program.watcher import StepWatcher
 
 
-def mark(source: str, wanted: StepPlace | None = None, *, loops: bool = True, first: int = 0) -> Marked:
-    return marked(textwrap.dedent(source).encode(), "train.py", loops=loops, wanted=wanted, first=first)
+def mark(source: str, step: StepPlace | None = None, *, loops: bool = True, first: int = 0) -> Marked:
+    return marked(textwrap.dedent(source).encode(), "train.py", loops=loops, step=step, first=first)
 
 
 def lines(source: str) -> list[int]:
@@ -28,19 +28,19 @@ def lines(source: str) -> list[int]:
     return sorted(loop.line for loop in mark(source).loops)
 
 
-def executed(found: Marked, **names: Any) -> tuple[dict[int, tuple[int, int]], int, dict[str, Any]]:
+def executed(module: Marked, **names: Any) -> tuple[dict[int, tuple[int, int]], int, dict[str, Any]]:
     """Run the code: ticks and ends by a loop's line, how often the user's step was reached, and what was left behind."""
     seen: Counter[str] = Counter()
 
     def count(name: str) -> Any:
         return lambda: seen.update([name])
 
-    marks = [name.format(number) for name in (TICK, LEFT) for number in range(len(found.loops))]
+    marks = [name.format(number) for name in (TICK, LEFT) for number in range(len(module.loops))]
     namespace = {**names, **{name: count(name) for name in (*marks, STEP)}}
-    namespace |= ticking({number: namespace[TICK.format(number)] for number in range(len(found.loops))})
-    exec(found.code, namespace)
+    namespace |= ticking({number: namespace[TICK.format(number)] for number in range(len(module.loops))})
+    exec(module.code, namespace)
     ticks = {
-        loop.line: (seen[TICK.format(number)], seen[LEFT.format(number)]) for number, loop in enumerate(found.loops)
+        loop.line: (seen[TICK.format(number)], seen[LEFT.format(number)]) for number, loop in enumerate(module.loops)
     }
     return ticks, seen[STEP], namespace
 
@@ -110,8 +110,8 @@ def test_what_a_compiler_may_see_is_left_alone(source: str) -> None:
 
 
 def test_numbers_go_on_from_file_to_file() -> None:
-    found = mark("for x in y: pass", first=3)
-    assert {EACH.format(3), LEFT.format(3)} <= set(found.code.co_names)
+    module = mark("for x in y: pass", first=3)
+    assert {EACH.format(3), LEFT.format(3)} <= set(module.code.co_names)
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,10 @@ PROGRAMS = {
 def test_errors_are_those_of_the_plain_program(tmp_path: Path, source: str) -> None:
     file = str(tmp_path / "train.py")
     Path(file).write_text(source)
-    found = marked(source.encode(), file, loops=True)
-    names = {name.format(number): count().__next__ for name in (TICK, LEFT) for number in range(len(found.loops))}
-    ours = ticking({number: count().__next__ for number in range(len(found.loops))})
-    assert found.loops
+    module = marked(source.encode(), file, loops=True)
+    names = {name.format(number): count().__next__ for name in (TICK, LEFT) for number in range(len(module.loops))}
+    ours = ticking({number: count().__next__ for number in range(len(module.loops))})
+    assert module.loops
 
     def complaint(code: Any, marks: dict[str, Any]) -> str:
         try:
@@ -221,10 +221,10 @@ def test_errors_are_those_of_the_plain_program(tmp_path: Path, source: str) -> N
             return "".join(traceback.format_exception(type(error), error, trace))
         pytest.fail("it raises nothing")
 
-    assert complaint(found.code, names | ours) == complaint(compile(source, file, "exec"), {})
+    assert complaint(module.code, names | ours) == complaint(compile(source, file, "exec"), {})
     # ... and of a loop that is not measured, whose items nothing wraps.
     free = {name: iter for name in ours}
-    assert complaint(found.code, names | free) == complaint(compile(source, file, "exec"), {})
+    assert complaint(module.code, names | free) == complaint(compile(source, file, "exec"), {})
 
 
 def test_iterators_that_the_program_uses_elsewhere() -> None:
@@ -283,9 +283,9 @@ def test_a_generator_is_closed_when_its_loop_is_left() -> None:
 
 @pytest.mark.parametrize("returned", [None, 0, False, True, 7])
 def test_what_a_tick_returns_ends_no_loop(returned: object) -> None:
-    found = mark("for x in range(3):\n    seen.append(x)")
+    module = mark("for x in range(3):\n    seen.append(x)")
     seen: list[int] = []
-    exec(found.code, {"seen": seen, LEFT.format(0): lambda: None, **ticking({0: lambda: returned})})
+    exec(module.code, {"seen": seen, LEFT.format(0): lambda: None, **ticking({0: lambda: returned})})
     assert seen == [0, 1, 2]
 
 
@@ -299,10 +299,10 @@ def test_lines_of_a_traceback() -> None:
                     x.gone
         run()
     """
-    found = mark(source)
+    module = mark(source)
     names = {LEFT.format(number): lambda: None for number in range(2)}
     with pytest.raises(AttributeError) as error:
-        exec(found.code, names | ticking(dict.fromkeys(range(2), lambda: None)))
+        exec(module.code, names | ticking(dict.fromkeys(range(2), lambda: None)))
     frames = traceback.extract_tb(error.value.__traceback__)[-2:]
     assert [(frame.filename, frame.name, frame.lineno) for frame in frames] == [
         ("train.py", "<module>", 7),
@@ -349,7 +349,7 @@ step()
 
 
 @pytest.mark.parametrize(
-    ("wanted", "times"),
+    ("step", "times"),
     [
         (StepPlace(line=6), 1),
         (StepPlace(line=7), 2),
@@ -360,19 +360,19 @@ step()
         (StepPlace(function="Trainer.step_later"), 0),
     ],
 )
-def test_a_step_at_a_line_or_a_function(wanted: StepPlace, times: int) -> None:
-    found = mark(STEPS, wanted)
-    assert found.found
-    assert executed(found)[1] == times
+def test_a_step_at_a_line_or_a_function(step: StepPlace, times: int) -> None:
+    module = mark(STEPS, step)
+    assert module.has_step
+    assert executed(module)[1] == times
 
 
 @pytest.mark.parametrize(
-    "wanted", [StepPlace(line=8), StepPlace(line=99), StepPlace(function="train"), StepPlace(function="Trainer")]
+    "step", [StepPlace(line=8), StepPlace(line=99), StepPlace(function="train"), StepPlace(function="Trainer")]
 )
-def test_a_step_that_is_not_there(wanted: StepPlace) -> None:
-    found = mark(STEPS, wanted)
-    assert not found.found
-    assert executed(found)[1] == 0
+def test_a_step_that_is_not_there(step: StepPlace) -> None:
+    module = mark(STEPS, step)
+    assert not module.has_step
+    assert executed(module)[1] == 0
 
 
 def test_a_function_keeps_its_docstring() -> None:

@@ -480,7 +480,7 @@ def test_a_forked_child_is_silent(start: Callable[..., Program], forked: list[Ca
     program.watcher.leave("outside")
     program.watcher.finish()
     assert (program.rows(), program.notes()) == ([], {})
-    assert [program.area.read(word) for word in (Word.FOUND, Word.WANTED, Word.FINISHED_NS)] == [0, 0, 0]
+    assert [program.area.read(word) for word in (Word.FOUND, Word.REQUESTED, Word.FINISHED_NS)] == [0, 0, 0]
 
 
 def test_a_forked_child_of_a_measured_loop_is_silent(
@@ -547,10 +547,10 @@ def answering(program: Program) -> Callable[[int], None]:
 
     def answer(step: int) -> None:
         nonlocal since
-        wanted = program.area.read(Word.WANTED)
-        since = since + 1 if wanted > program.area.read(Word.ANSWERED) else 0
+        request = program.area.read(Word.REQUESTED)
+        since = since + 1 if request > program.area.read(Word.ANSWERED) else 0
         if since == 3:
-            program.area.write(Word.ANSWERED, wanted)
+            program.area.write(Word.ANSWERED, request)
 
     return answer
 
@@ -571,7 +571,7 @@ def test_instruments_take_turns(start: Callable[..., Program]) -> None:
     *found, rest = program.phases()
     assert found == phases[:-1]
     assert rest == (Phase.BARE, 4_000 - sum(count for _, count in phases[:-1]))
-    assert program.area.read(Word.WANTED) == program.area.read(Word.ANSWERED) == 2 * 9
+    assert program.area.read(Word.REQUESTED) == program.area.read(Word.ANSWERED) == 2 * 9
     assert program.area.read(Word.ENOUGH) == 1
     # Before the first step of each turn, and in no step.
     starts = [sum(count for _, count in phases[:at]) for at, (phase, _) in enumerate(phases) if phase == Phase.SAMPLED]
@@ -637,7 +637,7 @@ def test_without_a_sampler_steps_stay_bare(start: Callable[..., Program]) -> Non
     program.chosen("optimizer")
     run_on(program, 900)
     assert [phase for phase, _ in program.phases()] == [Phase.WARM_UP, Phase.BARE, Phase.TRACED, Phase.BARE]
-    assert (program.area.read(Word.WANTED), program.area.read(Word.ENOUGH)) == (0, 1)
+    assert (program.area.read(Word.REQUESTED), program.area.read(Word.ENOUGH)) == (0, 1)
 
 
 def test_a_sampler_that_ends_in_a_turn(start: Callable[..., Program]) -> None:
@@ -671,7 +671,7 @@ def test_a_sampler_that_does_not_answer_is_given_up_after_a_minute(start: Callab
     # It asks for stacks, then for rest, each for 60 s.
     run_on(program, 22 + 2 * 6_002 + 2)
     assert program.phases()[1:] == [(Phase.ATTACHING, 2 * 6_002), (Phase.BARE, 2)]
-    assert (program.area.read(Word.WANTED), program.holds) == (2, [])
+    assert (program.area.read(Word.REQUESTED), program.holds) == (2, [])
 
 
 @pytest.mark.parametrize("steps", [22 + 2, 22 + 4 + 20, 22 + 4 + 40 + 2, 22 + 4 + 40 + 4 + 5])
@@ -688,15 +688,15 @@ def test_other_steps_in_the_middle_of_a_turn_are_sampled_in_turns_of_their_own(
     assert program.notes()["settled_ns"] == program.rows()[21].end_ns
     program.chosen("optimizer")
     assert program.notes()["settled_ns"] == 0
-    asked: list[tuple[int, Phase]] = []
+    requests: list[tuple[int, Phase]] = []
     for step in range(300):
-        before = program.area.read(Word.WANTED)
+        before = program.area.read(Word.REQUESTED)
         program.mark("optimizer")
-        if program.area.read(Word.WANTED) != before:
-            asked.append((program.area.read(Word.WANTED) % 2, program.phases()[-1][0]))
+        if program.area.read(Word.REQUESTED) != before:
+            requests.append((program.area.read(Word.REQUESTED) % 2, program.phases()[-1][0]))
         sampler(step)
     # An odd request when stacks are to come, an even one when the sampler is to rest.
-    assert asked[:4] == [(1, Phase.WARM_UP), (0, Phase.SAMPLED), (1, Phase.BARE), (0, Phase.SAMPLED)]
+    assert requests[:4] == [(1, Phase.WARM_UP), (0, Phase.SAMPLED), (1, Phase.BARE), (0, Phase.SAMPLED)]
     assert len(program.holds) == holds + 3
 
 

@@ -45,7 +45,7 @@ class Drawn:
 
     def wants(self, number: int, after_ns: int = S) -> None:
         self.now_ns += after_ns
-        self.area.write(Word.WANTED, number)
+        self.area.write(Word.REQUESTED, number)
 
     @property
     def answered(self) -> int:

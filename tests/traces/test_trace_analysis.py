@@ -19,7 +19,7 @@ from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
 from overhead_lens.traces.host import of_each
 from overhead_lens.traces.host_budget import cut_at
-from overhead_lens.traces.intervals import both, cut, found_in, union, without
+from overhead_lens.traces.intervals import both, cut, is_among, union, without
 from overhead_lens.traces.launches import launching_operators
 from overhead_lens.traces.model import TraceAnalysis
 from tests.documents import validated
@@ -609,7 +609,7 @@ def test_neither_a_shift_of_the_clock_nor_compiled_loops_change_anything(entries
     ]
     plain = figures(analyzer_of(*entries).analysis())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "KEPT_FROM", 0)
+        patch.setattr(kernels, "LOADED_FROM", 0)
         patch.setattr(kernels, "COMPILED_FROM", 0)
         assert figures(analyzer_of(*moved).analysis()) == plain
 
@@ -660,9 +660,9 @@ def test_cut(lengths: list[int], spans: list[tuple[int, int]]) -> None:
 
 
 @given(ascending=st.sets(st.integers(0, 30)), wanted=st.lists(st.integers(-1, 31)))
-def test_found_in(ascending: set[int], wanted: list[int]) -> None:
+def test_is_among(ascending: set[int], wanted: list[int]) -> None:
     arrays = [np.array(each, dtype=np.int64) for each in (sorted(ascending), wanted)]
-    assert found_in(*arrays).tolist() == [value in wanted for value in sorted(ascending)]
+    assert is_among(*arrays).tolist() == [value in wanted for value in sorted(ascending)]
 
 
 @given(starts=st.sets(st.integers(0, 30), min_size=1), edges=st.sets(st.integers(0, 40)))

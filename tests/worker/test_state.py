@@ -101,7 +101,7 @@ def test_a_training_step_is_seen_and_undone(name: str, monkeypatch: pytest.Monke
     assert (compared(base, again), what_differs(base, again)) == (EQUAL, "")
     assert [*before] == [*after]
     assert all(bool(torch.as_tensor(before[path] == after[path]).all()) for path in before if before[path] is not None)
-    changed = {path for path, leaf in base.left.items() if leaf is not base.before.get(path)}
+    changed = {path for path, leaf in base.after.items() if leaf is not base.before.get(path)}
     # Weights, statistics of the normalization, what the optimizer keeps for each weight.
     for number, parameter in ((0, "weight"), (0, "bias"), (1, "weight"), (1, "running_mean")):
         assert any(f"['{number}']" in path and f"['{parameter}']" in path for path in changed)
@@ -193,7 +193,7 @@ def cached() -> float:
 def test_it_begins_where_the_call_before_it_began(call: Callable[[], Any]) -> None:
     base, again = (outcome_of(call, ()) for _ in range(2))
     assert compared(base, again) == EQUAL
-    assert any(leaf is not base.before.get(path) for path, leaf in base.left.items())
+    assert any(leaf is not base.before.get(path) for path, leaf in base.after.items())
 
 
 def test_what_a_call_that_fails_has_changed_is_undone() -> None:
@@ -215,7 +215,7 @@ def test_two_names_of_one_tensor_stay_so() -> None:
         given.sum().backward()
         optimizer.step()
 
-    assert outcome_of(step, (weight, optimizer)).left["args[0]"].tolist() == [0.0, 0.0]
+    assert outcome_of(step, (weight, optimizer)).after["args[0]"].tolist() == [0.0, 0.0]
 
 
 def test_what_cannot_be_copied_is_unknown() -> None:

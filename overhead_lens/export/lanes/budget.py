@@ -76,28 +76,28 @@ def device_lane(share: DeviceShare) -> Lane:
     }
     if share.top:
         busy["kernels"] = [{"kernel": readable(kernel.name), "ns": kernel.ns} for kernel in share.top]
-    idle = [idle_slice(blamed, 0, ns, told=True) for blamed, ns in share.idle_blame.items()]
+    idle = [idle_slice(blamed, 0, ns, with_length=True) for blamed, ns in share.idle_blame.items()]
     description = (
         f"Device {readable(share.device)} during one call: busy {format_ns(share.busy_ns)}; idle by what the host was doing "
         "when it should have fed the device, 'queue' after the launch. Their order is not the order of events."
     )
-    slices = _one_behind_the_other([busy_slice(0, share.busy_ns, busy, told=True), *idle])
+    slices = _one_behind_the_other([busy_slice(0, share.busy_ns, busy, with_length=True), *idle])
     return Lane(f"Device {readable(share.device)} of one call", slices, group=BUDGET_GROUP, description=description)
 
 
 def busy_slice(
-    start_ns: int, end_ns: int, arguments: Mapping[str, Value] | None = None, *, told: bool = False
+    start_ns: int, end_ns: int, arguments: Mapping[str, Value] | None = None, *, with_length: bool = False
 ) -> Slice:
-    """Busy time of a device; with ``told``, the name includes its length (of a sum)."""
-    name = f"{BUSY} {format_ns(end_ns - start_ns)}" if told else BUSY
+    """Busy time of a device; with ``with_length``, the name includes its length (of a sum)."""
+    name = f"{BUSY} {format_ns(end_ns - start_ns)}" if with_length else BUSY
     return Slice(start_ns, end_ns, name, DEVICE_BUDGET, {"category": BUSY, **(arguments or {})}, color=BUSY)
 
 
-def idle_slice(blamed: str, start_ns: int, end_ns: int, *, told: bool = False) -> Slice:
+def idle_slice(blamed: str, start_ns: int, end_ns: int, *, with_length: bool = False) -> Slice:
     """Idle time of a device, with the category it is blamed on."""
     name = f"{IDLE}: {blamed}"
     arguments: dict[str, Value] = {"category": name, "blamed on": blamed}
-    title = f"{name} {format_ns(end_ns - start_ns)}" if told else name
+    title = f"{name} {format_ns(end_ns - start_ns)}" if with_length else name
     return Slice(start_ns, end_ns, title, DEVICE_BUDGET, arguments, color=blamed)
 
 

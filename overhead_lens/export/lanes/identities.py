@@ -23,11 +23,11 @@ class Identities:
         self._stand_in = _FIRST_STAND_IN
         self._threads: dict[ThreadKey, int] = {}
         keys = list(dict.fromkeys(threads))
-        self._processes = {pid: self._kept_or_fresh(pid) for pid in dict.fromkeys(pid for pid, _ in keys)}
+        self._processes = {pid: self._number_for(pid) for pid in dict.fromkeys(pid for pid, _ in keys)}
         for key in keys:
             own = self._processes[key[0]]
             is_main = key[1] == str(own) and key[0] == key[1]
-            self._threads[key] = own if is_main else self._kept_or_fresh(key[1])
+            self._threads[key] = own if is_main else self._number_for(key[1])
 
     def process(self, pid: str) -> int:
         """The number of a process."""
@@ -44,7 +44,7 @@ class Identities:
         self._used.add(self._stand_in)
         return self._stand_in
 
-    def _kept_or_fresh(self, name: str) -> int:
+    def _number_for(self, name: str) -> int:
         number = int(name) if name.isascii() and name.isdecimal() and len(name) < 11 else 0
         if not 0 < number <= _INT32_MAX or number in self._used:
             return self.fresh()

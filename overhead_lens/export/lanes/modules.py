@@ -105,7 +105,7 @@ class _Slices:
     def _slice(self, place: int, start_ns: int, end_ns: int, prefix: str) -> _Placed:
         name = f"{prefix}{readable(self._modules.nodes[place].name)}"
         kind = KIND if not prefix else BACKWARD
-        return place, Slice(start_ns, end_ns, name, kind, self._told(place))
+        return place, Slice(start_ns, end_ns, name, kind, self._arguments_of(place))
 
     def _path(self, place: int) -> tuple[int, ...]:
         """Places from the outermost module that is drawn to this one."""
@@ -118,13 +118,13 @@ class _Slices:
             self._around[place] = tuple(reversed(path))
         return self._around[place]
 
-    def _told(self, place: int) -> Mapping[str, Value]:
+    def _arguments_of(self, place: int) -> Mapping[str, Value]:
         if place not in self._arguments:
             node = self._modules.nodes[place]
-            told: dict[str, Value] = {"path": readable(self._modules.path(place)), "calls": node.calls}
+            arguments: dict[str, Value] = {"path": readable(self._modules.path(place)), "calls": node.calls}
             for which, time in (("own", node.own), ("with inner ones", node.total)):
-                told |= {f"{which}, {name}": ns for name, ns in _times(time).items() if ns}
-            self._arguments[place] = told
+                arguments |= {f"{which}, {name}": ns for name, ns in _times(time).items() if ns}
+            self._arguments[place] = arguments
         return self._arguments[place]
 
 

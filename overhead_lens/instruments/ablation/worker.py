@@ -140,12 +140,12 @@ class RungTimer:
 @operation
 def prepare_rungs(session: Session, names: Sequence[str]) -> dict[str, Any]:
     """Build the rungs of the call."""
-    session.kept[_LADDER] = RungTimer.of(session.workload, names)
+    session.state[_LADDER] = RungTimer.of(session.workload, names)
     return {}
 
 
 @operation
 def time_rungs(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
     """Time the rungs of the call in turns."""
-    ladder: RungTimer = session.kept[_LADDER]
+    ladder: RungTimer = session.state[_LADDER]
     return ladder.measure(block_ns, rounds, budget_ns, seed)

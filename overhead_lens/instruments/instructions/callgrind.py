@@ -94,11 +94,11 @@ def _count(
     environment = {**variables, **_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(cache), "TMPDIR": str(scratch)}
     log = folder / "instructions.log"
     for _ in range(2):
-        kept = cache.exists()
+        was_cached = cache.exists()
         with Worker("the worker under valgrind", log, timeout_s, variables=environment, launcher=launcher) as worker:
             worker.ask(LOAD, **load)
             worker.ask(COMPILE_CALL)
-            if kept or not cache.exists():
+            if was_cached or not cache.exists():
                 worker.ask(_COUNT, calls=calls, rounds=rounds)
                 break
     # Callgrind numbers its dumps.

@@ -28,7 +28,7 @@ class Instructions:
 
 
 def read_instructions(capture: Capture) -> Instructions | None:
-    """The counts; None if none were asked for.
+    """The counts; None if none were requested.
 
     Raises:
         UsageError: ``meta.json`` is damaged.

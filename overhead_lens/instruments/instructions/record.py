@@ -18,7 +18,7 @@ class CountInstructions(Instrument):
     note: Counted | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Count, if it was asked for."""
+        """Count, if it was requested."""
         request, recording = turn.request, turn.recording
         if not request.instructions:
             return

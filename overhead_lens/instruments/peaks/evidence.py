@@ -71,15 +71,15 @@ class Peaks(Struct, frozen=True):
         return next((level for level in self.copy if (level.holds_bytes or 0) >= size_bytes), self.copy[-1])
 
 
-def stored_peaks(kept: Mapping[str, Any] | None, device: str) -> Peaks | None:
-    """Peaks kept with a calibration; None if they are damaged or lack the device of a call, so that they are measured again."""
+def stored_peaks(entry: Mapping[str, Any] | None, device: str) -> Peaks | None:
+    """Peaks stored with a calibration; None if damaged or without a call's device, so that they are measured again."""
     try:
-        peaks = msgspec.convert(kept, Peaks)
+        peaks = msgspec.convert(entry, Peaks)
     except msgspec.ValidationError:
         return None
     return peaks if device == "cpu" or peaks.device is not None else None
 
 
-def faster(kept: Peaks, measured: Peaks) -> Peaks:
+def faster(stored: Peaks, measured: Peaks) -> Peaks:
     """The peaks whose matrix product and main memory are faster, by the product of their rates."""
-    return max(kept, measured, key=lambda peaks: peaks.flops_per_s * peaks.copy[-1].bytes_per_s)
+    return max(stored, measured, key=lambda peaks: peaks.flops_per_s * peaks.copy[-1].bytes_per_s)

@@ -1,4 +1,4 @@
-"""Peaks: rates of the machine, in the last timed process, while the calibration lacks processes; then the kept ones."""
+"""Peaks: the machine's rates, in the last timed process, while the calibration lacks processes; then those stored."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class MeasurePeaks(Instrument):
     def measure(self, turn: Turn) -> None:
         """Use the stored peaks, or measure; the faster of both are stored, since other load only makes them slower."""
         calibrate = turn.recording.of(Calibrate)
-        kept = stored_peaks((calibrate.calibration or {}).get("peaks"), turn.recording.device)
-        self.note = kept
-        if kept is not None and not calibrate.measured:
+        stored = stored_peaks((calibrate.calibration or {}).get("peaks"), turn.recording.device)
+        self.note = stored
+        if stored is not None and not calibrate.measured:
             return
         try:
             measured = turn.present_worker.ask(MEASURE)
         except MeasurementError as error:
             turn.warn("no roofline floor", error)
             return
-        self.note = measured if kept is None else faster(kept, measured)
+        self.note = measured if stored is None else faster(stored, measured)
         calibrate.keep(turn.recording, peaks=msgspec.to_builtins(self.note))

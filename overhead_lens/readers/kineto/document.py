@@ -120,9 +120,9 @@ class _Reading:
     def _add(self, entry: _Event, read: EventFields, work: WorkNumbers) -> None:
         if read.issue is not None:
             self.issues[read.issue] += 1
-        if read.kind == MEMORY and not self._says(memory_numbers(bytes(entry.args)), self._memory, BAD_MEMORY):
+        if read.kind == MEMORY and not self._append(memory_numbers(bytes(entry.args)), self._memory, BAD_MEMORY):
             return
-        if read.kind == COUNTER and not self._says(counter_values(bytes(entry.args)), self._counters, BAD_COUNTER):
+        if read.kind == COUNTER and not self._append(counter_values(bytes(entry.args)), self._counters, BAD_COUNTER):
             return
         if read.kind == OTHER:
             return
@@ -140,8 +140,8 @@ class _Reading:
         else:
             self._beside.append(row)
 
-    def _says(self, read: _Read | None, known: list[_Read], issue: str) -> bool:
-        """Keep what an entry without a duration says; one that says nothing is only counted."""
+    def _append(self, read: _Read | None, known: list[_Read], issue: str) -> bool:
+        """Append what an entry without a duration holds; one that holds nothing is only counted."""
         if read is None:
             self.issues[issue] += 1
         else:
@@ -196,7 +196,7 @@ def _text(raw: msgspec.Raw) -> str:
 
 
 def _decoder(texts: Sequence[msgspec.Raw], rows: Ints) -> Decode:
-    def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
-        return [json_object(bytes(texts[rows[row]])) for row in wanted]
+    def arguments(requested: Sequence[int]) -> list[Mapping[str, Any]]:
+        return [json_object(bytes(texts[rows[row]])) for row in requested]
 
     return arguments

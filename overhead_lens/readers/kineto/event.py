@@ -109,8 +109,8 @@ def parse_row(text: bytes) -> EventFields:
         return EventFields(OTHER, issue=DAMAGED)
     if not isinstance(event, dict):
         return EventFields(OTHER, issue=DAMAGED)
-    found = event.get("args")
-    arguments = found if isinstance(found, dict) else {}
+    args = event.get("args")
+    arguments = args if isinstance(args, dict) else {}
     external = arguments.get("External id")
     return row_of(
         Entry(

@@ -16,7 +16,7 @@ END_OF_ARRAY, NEED_TEXT, NEED_ROWS, NEED_TABLE = 0, 1, 2, 3
 ENTRIES, DAMAGED, NO_PHASE, BEGIN_END, MISSING_DURATION, NEGATIVE_DURATION, STRAY_COMMA, CUT_OFF, LOST, COMMA = range(
     10
 )
-SAID = 10  # rows of what arguments say in use
+DETAILS = 10  # rows of details in use
 COUNTER_COUNT = 11
 
 # Numbers of a row, one column each.
@@ -29,8 +29,8 @@ CODE_COUNT = 4
 FIELD_COUNT = 39 + 11 * (2 + 4 * 33)
 """Fields of the entry being scanned; ``scanner.py`` names them."""
 
-SAID_COUNT = 6
-"""What device work says of itself, and as much an allocation."""
+DETAIL_COUNT = 6
+"""Details of device work, and as many of an allocation."""
 
 _DEPENDS = (__name__, *(f"overhead_lens.readers.kineto.{name}" for name in ("event", "memory", "work")))
 scan = MachineCode("overhead_lens.readers.kineto.scanner:scan", results=3, depends=_DEPENDS)

@@ -35,6 +35,8 @@ from overhead_lens.readers.kineto.layout import (
     CUT_OFF,
     DAMAGED,
     DEFERRED,
+    DETAIL_COUNT,
+    DETAILS,
     DUR,
     END_OF_ARRAY,
     ENTRIES,
@@ -49,8 +51,6 @@ from overhead_lens.readers.kineto.layout import (
     NO_PHASE,
     NUMBER_COUNT,
     PID,
-    SAID,
-    SAID_COUNT,
     START,
     STRAY_COMMA,
 )
@@ -354,7 +354,7 @@ _AN_ARGS, _A_PHASE, _A_TIME = CODE_COUNT, CODE_COUNT + 1, CODE_COUNT + 2
 _numbers = ("correlation", "Sequence number", "device", "stream", "External id", "external id")
 _arguments_key = _among(*_numbers, *WHOLE, *DECIMAL, *ARGUMENTS, "name")
 _A_WORK = len(_numbers)
-_A_MEMORY, _A_LABEL = _A_WORK + SAID_COUNT, _A_WORK + 2 * SAID_COUNT
+_A_MEMORY, _A_LABEL = _A_WORK + DETAIL_COUNT, _A_WORK + 2 * DETAIL_COUNT
 
 
 @_jit
@@ -551,15 +551,15 @@ def _parse_joint(text, at, end, field, joint, level):
     hashed = np.uint64(0)
     for number in range(_JOINT_WORDS):
         hashed = (hashed ^ _load64(text, begin + 8 * number) & _first_bytes(size - 8 * number)) * _PRIME
-    found = group + 1 + np.int64(hashed >> _JOINT_SHIFT)
-    place = _JOINTS + found * _JOINT_FIELDS
+    next_joint = group + 1 + np.int64(hashed >> _JOINT_SHIFT)
+    place = _JOINTS + next_joint * _JOINT_FIELDS
     for number in range(_JOINT_WORDS):
         _put(field, place + number, np.int64(_load64(text, begin + 8 * number)))
         _put(field, place + _MASKS + number, np.int64(_first_bytes(size - 8 * number)))
     _put(field, place + _SIZE_OF_JOINT, size)
     _put(field, place + _MEANS, means)
-    _put(field, _JOINTS + joint * _JOINT_FIELDS + _FOLLOWS, found)
-    return found, at
+    _put(field, _JOINTS + joint * _JOINT_FIELDS + _FOLLOWS, next_joint)
+    return next_joint, at
 
 
 @_inline
@@ -622,7 +622,7 @@ def _read_entry(text, at, end, field):
         _put(field, index, 0)
     for index in range(CORRELATION, EXTERNAL + 1):
         _put(field, _NUMBER + index, ABSENT)
-    for index in range(SAID_COUNT):
+    for index in range(DETAIL_COUNT):
         _put(field, _WORK + index, ABSENT)
         _put(field, _MEMORY + index, ABSENT)
     joint = 0
@@ -782,20 +782,20 @@ def _next_entry(text, at, end):
 
 
 @_jit
-def _say(said, counters, row, field, first):
+def _enter_details(details, counters, row, field, first):
     """Enter what a row says beside its own numbers, unless that is nothing."""
-    place = counters[SAID]
-    said[place, 0] = row
+    place = counters[DETAILS]
+    details[place, 0] = row
     most = ABSENT
-    for which in range(SAID_COUNT):
-        said[place, 1 + which] = _get(field, first + which)
+    for which in range(DETAIL_COUNT):
+        details[place, 1 + which] = _get(field, first + which)
         most = max(most, _get(field, first + which))
     if most != ABSENT or first == _MEMORY:
-        counters[SAID] += 1
+        counters[DETAILS] += 1
 
 
 @_jit
-def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, hashes, places, arena, used, counters):
+def scan(text, at, end, final, kind, codes, numbers, details, row, field, slots, hashes, places, arena, used, counters):
     """Scan entries of the array from ``at`` on.
 
     Args:
@@ -803,8 +803,8 @@ def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, ha
         final: Whether no text follows.
         kind, codes, numbers: int8 ``(n,)``, int32 ``(CODE_COUNT, n)``, int64 ``(NUMBER_COUNT, n)``. Rows are written from
             ``row`` on; ``ARGS_AT`` counts from the start of ``text``.
-        said: int64 ``(n, 1 + SAID_COUNT)``: a row, and what its arguments say of device work or, of kind ``MEMORY``, of an
-            allocation; ``counters[SAID]`` are in use.
+        details: int64 ``(n, 1 + DETAIL_COUNT)``: a row, and what its arguments say of device work or, of kind ``MEMORY``, of an
+            allocation; ``counters[DETAILS]`` are in use.
         field: int64 ``(FIELD_COUNT,)``: scratch space.
         slots, hashes, places, arena, used: The string table.
         counters: int64 ``(COUNTER_COUNT,)``.
@@ -896,7 +896,7 @@ def scan(text, at, end, final, kind, codes, numbers, said, row, field, slots, ha
             for which in range(NUMBER_COUNT):
                 numbers[which, row] = field[_NUMBER + which]
         if made == MEMORY:
-            _say(said, counters, row, fields, _MEMORY)
+            _enter_details(details, counters, row, fields, _MEMORY)
         elif made == COMPLETE and field[_HAS_WORK]:
-            _say(said, counters, row, fields, _WORK)
+            _enter_details(details, counters, row, fields, _WORK)
         row += 1

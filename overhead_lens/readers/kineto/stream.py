@@ -52,12 +52,12 @@ _GROWTH, _MOST_GROWTH, _FIRST_ROOM = 1.25, 4, 1 << 23
 _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 64 << 20
 # Collectives and ranges of counters: every analysis needs their arguments. Keeping them saves a second pass over the file.
-_ASKED_FOR = re.compile(
+_NEEDED = re.compile(
     f"{torch_names.COMMUNICATION_KERNEL.pattern}|c10d::|{torch_names.COLLECTIVE_ARGUMENTS}".encode(), re.IGNORECASE
 )
-_ASKED_FOR_CATEGORY = torch_names.PROFILER_RANGE.encode()
+_NEEDED_CATEGORY = torch_names.PROFILER_RANGE.encode()
 _PRODUCTS = frozenset(name.encode() for name in torch_names.PRODUCTS)
-_ASKED, _PRODUCT = 1, 2
+_ALWAYS, _PRODUCT = 1, 2
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _CERTAIN_BYTES = 1 << 20
@@ -83,12 +83,12 @@ class _Arguments:
     Attributes:
         at, size: int64 and int32 per event: position and size of ``args`` in the decompressed text; a negative size is that of
             the whole entry.
-        kept: Text of ``args`` by event, for those whose arguments almost every analysis needs.
+        texts: Text of ``args`` by event, for those whose arguments almost every analysis needs.
     """
 
     at: Ints
     size: Ints
-    kept: Mapping[int, bytes]
+    texts: Mapping[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,12 @@ class _Scan:
         self._events, self._beside = _Table(), _Table()
         self._rows = _new_rows()
         self._row = 0
-        self._kept: dict[int, bytes] = {}
-        self._kept_of_rows: dict[int, bytes] = {}
+        self._texts: dict[int, bytes] = {}
+        self._texts_of_rows: dict[int, bytes] = {}
         self._values: list[Values] = []
-        self._said = np.empty((_CHUNK_ROWS, 1 + layout.SAID_COUNT), dtype=np.int64)
+        self._details = np.empty((_CHUNK_ROWS, 1 + layout.DETAIL_COUNT), dtype=np.int64)
         self._work, self._memory = _Table(), _Table()
-        self._asked_for = np.zeros(0, dtype=np.int8)
+        self._need = np.zeros(0, dtype=np.int8)
         self._products = 0
         self._at_end = False
         self._before = b""
@@ -148,7 +148,7 @@ class _Scan:
 
     def passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
         """Arguments for the scanner."""
-        rows, table = (*self._rows, self._said, self._row), self._strings.table
+        rows, table = (*self._rows, self._details, self._row), self._strings.table
         return text, at, end, final, *rows, self._field, *table, self._counters
 
     def run(self, source: Source, head: list[Ints]) -> Contents:
@@ -224,31 +224,31 @@ class _Scan:
                 for column, name in zip(numbers, NUMBERS, strict=False):
                     column[row] = getattr(read, name)
             if read.kind in (COMPLETE, MEMORY):
-                self._settle_said(entry, row)
+                self._settle_details(entry, row)
         self._keep(block, first)
         self._settle_counters(block, first)
         numbers[layout.ARGS_AT][first : self._row] += block.offset - block.start
 
     def _keep(self, block: _Block, first: int) -> None:
         """Copy the arguments that will be needed, of the rows from ``first`` on."""
-        known = len(self._asked_for)
-        new = [_asked_for(text) for text in self._strings.raw(known)]
+        known = len(self._need)
+        new = [_need_of(text) for text in self._strings.raw(known)]
         if new:
-            self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=np.int8)))
-        if not self._asked_for.any():
+            self._need = np.concatenate((self._need, np.array(new, dtype=np.int8)))
+        if not self._need.any():
             return
         kind, codes, numbers = (each[..., first : self._row] for each in self._rows)
         mine = np.flatnonzero(kind == COMPLETE)
-        asked = self._asked_for[codes[layout.NAME][mine]] | self._asked_for[codes[layout.CAT][mine]]
-        products = np.flatnonzero(asked == _PRODUCT)
-        asked[products[max(0, MOST_PRODUCTS - self._products) :]] = 0
+        need = self._need[codes[layout.NAME][mine]] | self._need[codes[layout.CAT][mine]]
+        products = np.flatnonzero(need == _PRODUCT)
+        need[products[max(0, MOST_PRODUCTS - self._products) :]] = 0
         self._products += len(products)
-        mine = mine[asked > 0]
+        mine = mine[need > 0]
         text = memoryview(block.data.data)
         places = (numbers[layout.ARGS_AT][mine].tolist(), numbers[layout.ARGS_SIZE][mine].tolist())
         for row, at, size in zip((mine + first).tolist(), *places, strict=True):
             if size > 0:
-                self._kept_of_rows[row] = bytes(text[at : at + size])
+                self._texts_of_rows[row] = bytes(text[at : at + size])
 
     def _settle_counters(self, block: _Block, first: int) -> None:
         """Decode the values of the counters from ``first`` on; events without any are only counted."""
@@ -261,18 +261,18 @@ class _Scan:
             else:
                 self._values.append(read)
 
-    def _settle_said(self, entry: bytes, row: int) -> None:
+    def _settle_details(self, entry: bytes, row: int) -> None:
         """Store the arguments of a deferred row about device work or an allocation; an allocation without any is only counted."""
         kind = self._rows[0]
-        said: Sequence[int] | None
+        details: Sequence[int] | None
         if kind[row] == MEMORY:
-            said = memory_numbers(json.dumps(_arguments(entry, is_entry=True)).encode())
+            details = memory_numbers(json.dumps(_arguments(entry, is_entry=True)).encode())
         else:
             read = work_numbers(_arguments(entry, is_entry=True, parse_float=str))
-            said = None if read == NONE else read
-        if said is not None:
-            self._said[self._counters[layout.SAID]] = (row, *said)
-            self._counters[layout.SAID] += 1
+            details = None if read == NONE else read
+        if details is not None:
+            self._details[self._counters[layout.DETAILS]] = (row, *details)
+            self._counters[layout.DETAILS] += 1
         elif kind[row] == MEMORY:
             kind[row] = OTHER
             self._issues[BAD_MEMORY] += 1
@@ -282,21 +282,21 @@ class _Scan:
         kind, codes, numbers = (each[..., : self._row] for each in self._rows)
         events = np.flatnonzero(kind == COMPLETE)
         beside = np.flatnonzero((kind != COMPLETE) & (kind != OTHER))
-        said = self._said[: int(self._counters[layout.SAID])]
-        said = said[np.argsort(said[:, 0], kind="stable")]
-        rows = said[:, 0].copy()
-        said[:, 0] = np.searchsorted(events, rows) + self._events.count
+        details = self._details[: int(self._counters[layout.DETAILS])]
+        details = details[np.argsort(details[:, 0], kind="stable")]
+        rows = details[:, 0].copy()
+        details[:, 0] = np.searchsorted(events, rows) + self._events.count
         of_memory = kind[rows] == MEMORY
-        kept = np.searchsorted(events, list(self._kept_of_rows)) + self._events.count
-        self._kept.update(zip(kept.tolist(), self._kept_of_rows.values(), strict=True))
-        self._kept_of_rows.clear()
+        positions = np.searchsorted(events, list(self._texts_of_rows)) + self._events.count
+        self._texts.update(zip(positions.tolist(), self._texts_of_rows.values(), strict=True))
+        self._texts_of_rows.clear()
         share = self._share
-        self._memory.append(said.T[1:], np.flatnonzero(of_memory), share=share)
-        self._work.append(said.T, np.flatnonzero(~of_memory), share=share)
+        self._memory.append(details.T[1:], np.flatnonzero(of_memory), share=share)
+        self._work.append(details.T, np.flatnonzero(~of_memory), share=share)
         sizes = numbers[layout.ARGS_SIZE].astype(np.int32)
         self._events.append((*codes, *numbers[: layout.ARGS_SIZE], sizes), events, share=share)
         self._beside.append((kind, *codes, *numbers[: layout.ARGS_AT]), beside, share=share)
-        self._counters[layout.SAID] = 0
+        self._counters[layout.DETAILS] = 0
         self._rows[0][:] = 0
         self._row = 0
 
@@ -309,7 +309,7 @@ class _Scan:
                 self._issues[reason] += int(self._counters[number])
         if cut_off:
             self._issues[TRUNCATED] = 1
-        places = _Arguments(values.pop("arguments_at"), values.pop("arguments_size"), self._kept)
+        places = _Arguments(values.pop("arguments_at"), values.pop("arguments_size"), self._texts)
         memory, work = (np.stack(each.columns(), axis=1) for each in (self._memory, self._work))
         made = Columns(values, self._strings.decoded(), beside, memory, self._values, work)
         entries = int(self._counters[layout.ENTRIES])
@@ -348,9 +348,9 @@ class _Table:
         return [column[: self.count] for column in self._columns]
 
 
-def _asked_for(text: bytes) -> int:
-    if _ASKED_FOR.search(text) is not None or text == _ASKED_FOR_CATEGORY:
-        return _ASKED
+def _need_of(text: bytes) -> int:
+    if _NEEDED.search(text) is not None or text == _NEEDED_CATEGORY:
+        return _ALWAYS
     return _PRODUCT if text in _PRODUCTS else 0
 
 
@@ -424,26 +424,26 @@ def _decoder(path: Path, read: _Arguments, rows: Ints) -> Decode:
         rows: int64, ascending: event per row of the frame.
     """
     if len(rows) == len(read.at):
-        places, sizes, kept = read.at, read.size, read.kept
+        places, sizes, texts = read.at, read.size, read.texts
     else:
         places, sizes = read.at[rows], read.size[rows]
         row_of = np.searchsorted(rows, np.arange(len(read.at) + 1))
-        kept = {int(row_of[at]): text for at, text in read.kept.items() if row_of[at] < row_of[at + 1]}
+        texts = {int(row_of[at]): text for at, text in read.texts.items() if row_of[at] < row_of[at + 1]}
 
-    def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
-        decoded: list[Mapping[str, Any]] = [{} for _ in wanted]
-        for index, row in enumerate(wanted):
-            if (text := kept.get(row)) is not None:
+    def arguments(requested: Sequence[int]) -> list[Mapping[str, Any]]:
+        decoded: list[Mapping[str, Any]] = [{} for _ in requested]
+        for index, row in enumerate(requested):
+            if (text := texts.get(row)) is not None:
                 decoded[index] = _arguments(text, is_entry=False)
-        missing = (index for index, row in enumerate(wanted) if sizes[row] and row not in kept)
-        order = sorted(missing, key=lambda index: places[wanted[index]])
+        missing = (index for index, row in enumerate(requested) if sizes[row] and row not in texts)
+        order = sorted(missing, key=lambda index: places[requested[index]])
         if not order:
             return decoded
         with opened(path) as source:
             parts = _Text(source)
             for index in order:
-                size = int(sizes[wanted[index]])
-                decoded[index] = _arguments(parts.part(int(places[wanted[index]]), abs(size)), is_entry=size < 0)
+                size = int(sizes[requested[index]])
+                decoded[index] = _arguments(parts.part(int(places[requested[index]]), abs(size)), is_entry=size < 0)
         return decoded
 
     return arguments

@@ -89,8 +89,8 @@ class _Code:
 
     def _loaded(self, instruction: re.Pattern[bytes], end: int) -> int | None:
         """The number that an instruction just before a place loads."""
-        found = instruction.findall(self.content, max(0, end - _LOADED_WITHIN), end)
-        return int.from_bytes(found[-1], "little") if found else None
+        matches = instruction.findall(self.content, max(0, end - _LOADED_WITHIN), end)
+        return int.from_bytes(matches[-1], "little") if matches else None
 
     def _calls(self, caller: int, place: int) -> bool:
         """Whether the instruction before ``caller`` calls the function of ``place``, or one that ends by jumping there."""
@@ -100,8 +100,8 @@ class _Code:
     def _reaches(self, start: int, place: int, jumps: int) -> bool:
         if start <= place < start + _LONGEST_FUNCTION:
             return True
-        found = _JUMP.finditer(self.content, max(0, start), max(0, start + _LONGEST_JUMPING)) if jumps else ()
-        return any(self._reaches(self._target(jump.end()), place, jumps - 1) for jump in found)
+        matches = _JUMP.finditer(self.content, max(0, start), max(0, start + _LONGEST_JUMPING)) if jumps else ()
+        return any(self._reaches(self._target(jump.end()), place, jumps - 1) for jump in matches)
 
     def _target(self, behind: int) -> int:
         """Target address of the call or jump that ends at an address."""
@@ -116,6 +116,6 @@ def _code(path: str) -> _Code:
     except OSError:
         content = b""
     returns: defaultdict[int, list[int]] = defaultdict(list)
-    for found in _SYSCALL.finditer(content):
-        returns[found.end() % _PAGE].append(found.end())
+    for syscall in _SYSCALL.finditer(content):
+        returns[syscall.end() % _PAGE].append(syscall.end())
     return _Code(content, returns)

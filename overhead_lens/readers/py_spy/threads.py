@@ -72,8 +72,8 @@ def thread_head(folded: str) -> ThreadHead:
 def _process(folded: str) -> tuple[int, str, int]:
     """The innermost process that a folded stack begins with, 0 for none; its command line; where the rest begins."""
     process, command, at = 0, "", 0
-    while found := _PROCESS.match(folded, at):
-        process, command, at = int(found["pid"]), found["command"], found.end()
+    while match := _PROCESS.match(folded, at):
+        process, command, at = int(match["pid"]), match["command"], match.end()
     return process, command, at
 
 
@@ -98,9 +98,9 @@ def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
 
 def joined(threads: Iterable[SampledThread]) -> list[SampledThread]:
     """Threads that were read block by block, each once with its blocks in their order."""
-    found: dict[tuple[int, int], SampledThread] = {}
+    by_thread: dict[tuple[int, int], SampledThread] = {}
     for thread in threads:
         key = (thread.process, thread.thread)
-        before = found[key].blocks if key in found else ()
-        found[key] = replace(thread, blocks=(*before, *thread.blocks))
-    return list(found.values())
+        before = by_thread[key].blocks if key in by_thread else ()
+        by_thread[key] = replace(thread, blocks=(*before, *thread.blocks))
+    return list(by_thread.values())

@@ -84,12 +84,12 @@ def _ways_to_the_clock(stacks: Sequence[Stack]) -> dict[_Chain, Counter[_Frames]
 
 def _middles(stacks: Sequence[Stack]) -> dict[_Chain, _Frames]:
     """The frames down to the innermost Python frame, by chain of Python frames, where all whole stacks agree on them."""
-    found: defaultdict[_Chain, set[_Frames]] = defaultdict(set)
+    middles: defaultdict[_Chain, set[_Frames]] = defaultdict(set)
     for stack in stacks:
         if not _is_truncated(stack):
             python = [at for at, frame in enumerate(stack.frames) if not frame.native]
-            found[_chain(stack.frames)].add(_without_lines(stack.frames[: python[-1] + 1] if python else ()))
-    return {chain: frames for chain, (frames, *others) in found.items() if not others}
+            middles[_chain(stack.frames)].add(_without_lines(stack.frames[: python[-1] + 1] if python else ()))
+    return {chain: frames for chain, (frames, *others) in middles.items() if not others}
 
 
 def _as_far_as(frames: _Frames, callers: Collection[str]) -> _Frames:

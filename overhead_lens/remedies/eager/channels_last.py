@@ -36,8 +36,10 @@ def _images(modules: list[Any], optimizers: list[Any]) -> list[Any]:
 
     weights = [each for module in modules for each in chain(module.parameters(), module.buffers())]
     states = [value for optimizer in optimizers for state in optimizer.state.values() for value in state.values()]
-    found = [*weights, *(each.grad for each in weights if each.is_leaf), *states]
-    return [each for each in found if isinstance(each, torch.Tensor) and each.dim() == 4 and 0 not in each.stride()]
+    candidates = [*weights, *(each.grad for each in weights if each.is_leaf), *states]
+    return [
+        each for each in candidates if isinstance(each, torch.Tensor) and each.dim() == 4 and 0 not in each.stride()
+    ]
 
 
 def _apply(call: Call) -> Call:

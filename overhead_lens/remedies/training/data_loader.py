@@ -28,13 +28,13 @@ def _in_the_loop(call: Call) -> Call:
 
 
 def _pinned(call: Call) -> Call:
-    loaders = _found(call)
+    loaders = _loaders(call)
     refuse(call.device == "cpu", "pinned memory serves copies to a device")
     refuse(all(loader.pin_memory for loader in loaders), "it is on")
     return _with(call, loaders, pin_memory=True)
 
 
-def _found(call: Call) -> list[Any]:
+def _loaders(call: Call) -> list[Any]:
     from torch.utils.data import DataLoader
 
     loaders = call.reached(DataLoader)
@@ -43,7 +43,7 @@ def _found(call: Call) -> list[Any]:
 
 
 def _without_timeout(call: Call) -> list[Any]:
-    loaders = _found(call)
+    loaders = _loaders(call)
     # Without processes a DataLoader refuses one, and for more it may be too short.
     refuse(any(loader.timeout for loader in loaders), "the loader has a timeout of its own")
     return loaders

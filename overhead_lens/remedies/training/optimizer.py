@@ -47,8 +47,8 @@ def _apply(call: Call, name: str) -> Call:
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     refuse(not all(name in group for group in groups), f"{type(optimizers[0]).__name__} has no {name}")
     refuse(all(group[name] for group in groups), f"it is {name}")
-    wanted = {"foreach": name == "foreach", "fused": name == "fused"}
-    known = {key: value for key, value in wanted.items() if all(key in group for group in groups)}
+    settings = {"foreach": name == "foreach", "fused": name == "fused"}
+    known = {key: value for key, value in settings.items() if all(key in group for group in groups)}
     return call.inside(partial(_set, optimizers, known))
 
 

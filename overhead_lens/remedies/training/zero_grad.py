@@ -29,12 +29,12 @@ def _zero_grad(each: Any, own: Any, set_to_none: bool = True) -> None:  # noqa: 
 def _apply(call: Call) -> Call:
     import torch
 
-    found = call.reached(torch.optim.Optimizer, torch.nn.Module)
+    objects = call.reached(torch.optim.Optimizer, torch.nn.Module)
     codes = [function.__code__ for function in call.reached(FunctionType)]
     fills = ["zero_grad" in code.co_names and any(value is False for value in code.co_consts) for code in codes]
     refuse(not any(fills), "the function does not call zero_grad(set_to_none=False)")
-    refuse(not found, "the function reaches no optimizer and no module")
-    return call.inside(partial(_dropping, found))
+    refuse(not objects, "the function reaches no optimizer and no module")
+    return call.inside(partial(_dropping, objects))
 
 
 REMEDY = Remedy(

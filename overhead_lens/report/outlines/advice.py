@@ -123,4 +123,4 @@ def _not_measured(remedies: Sequence[TriedRemedy]) -> list[str]:
     for each in remedies:
         if each.wall is None:
             reasons.setdefault((each.status, each.reason or ""), []).append(each.remedy)
-    return [f"{_REASONS[status]}: {', '.join(found)}: {why}" for (status, why), found in reasons.items()]
+    return [f"{_REASONS[status]}: {', '.join(unmeasured)}: {why}" for (status, why), unmeasured in reasons.items()]

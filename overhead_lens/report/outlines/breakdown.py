@@ -89,17 +89,17 @@ def sentence(breakdown: Breakdown) -> str:
     first, second, *_ = sorted(breakdown.host, key=lambda category: -category.ns)
     if first.ns == 0:
         return "Nothing was measured."
-    said = f"{first.category} dominates: {first.share:.0%} of the call{most_of(first)}"
+    words = f"{first.category} dominates: {first.share:.0%} of the call{most_of(first)}"
     if second.share >= 0.1:
-        said += f"; then {second.category} with {second.share:.0%}"
+        words += f"; then {second.category} with {second.share:.0%}"
     floor = breakdown.wall.floor_ns
     if 0 < floor < 1:
-        said += ". The work itself needs less than 1 ns"
+        words += ". The work itself needs less than 1 ns"
     elif floor > 0:
         ratio = breakdown.wall.ns / floor
         times = f"{ratio:,.{0 if ratio >= 9.95 else 1}f}x"
-        said += f". The work itself needs at least {format_ns(floor)}{_bound(breakdown)}: the call takes {times} that"
-    return said + "."
+        words += f". The work itself needs at least {format_ns(floor)}{_bound(breakdown)}: the call takes {times} that"
+    return words + "."
 
 
 def _bound(breakdown: Breakdown) -> str:
@@ -141,8 +141,8 @@ def _guards(breakdown: Breakdown) -> list[Section]:
     rows = [_guard(guard) for guard in guards[:_MOST_GUARDS]]
     if tree is not None:
         whole_ns = breakdown.category("guard").ns if guards[0].sampled_ns is not None else None
-        told = text("all of it; the whole tree, checked alone")
-        rows.append(row(*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), told, "", tone="dim", is_sum=True))
+        whole_tree = text("all of it; the whole tree, checked alone")
+        rows.append(row(*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), whole_tree, "", tone="dim", is_sum=True))
     columns = [*numbers("in the call", "warm"), Column("cold", gives_way=1), names("guard")]
     table = Table([*columns, names("needed by", gives_way=2)], rows, brief=_BRIEF_GUARDS)
     cheaper = left_out(len(guards) - _MOST_GUARDS, "cheaper guards")
@@ -153,8 +153,10 @@ def _guards(breakdown: Breakdown) -> list[Section]:
         notes.append(Notes([f"{own}: measure the uncompiled function with --compile (compile=True)"], "dim"))
     elif not any(guard.cause for guard in guards):
         notes.append(Notes(["this torch does not tell which line of the source needed a guard"], "dim"))
-    found = {heading: [each for each in breakdown.guard_groups if each.by == by] for by, heading in _GROUPS.items()}
-    groups = [_grouped(group, heading) for heading, group in found.items() if group]
+    by_heading = {
+        heading: [each for each in breakdown.guard_groups if each.by == by] for by, heading in _GROUPS.items()
+    }
+    groups = [_grouped(group, heading) for heading, group in by_heading.items() if group]
     return [Section("Guards", [table, *notes]), Section("Guards put together", groups, "page", is_open=False)]
 
 
@@ -177,18 +179,18 @@ def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
 
 def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
     """Places of guards, cost of a layer, guards that call Python, guards that ready filters remove; small figures are omitted."""
-    found = {by: [group for group in groups if group.by == by] for by in ("place", "layer", "filter")}
-    inside = [group for group in found["place"] if group.name != "root"]
+    by_kind = {by: [group for group in groups if group.by == by] for by in ("place", "layer", "filter")}
+    inside = [group for group in by_kind["place"] if group.name != "root"]
     if inside:
-        yield "; ".join(f"{_PLACES[group.name]}: {_told(group)}" for group in found["place"])
-    for group in found["layer"][:_MOST_LAYERS]:
-        yield f"each of {group.layers} {group.name}: {_told(group)}"
-    if found["layer"] and found["filter"]:
-        told = "; ".join(f"{group.name} {_told(group)}" for group in found["filter"])
-        yield f"filters of torch.compiler leave out: {told} (advise measures what that saves)"
+        yield "; ".join(f"{_PLACES[group.name]}: {_cost(group)}" for group in by_kind["place"])
+    for group in by_kind["layer"][:_MOST_LAYERS]:
+        yield f"each of {group.layers} {group.name}: {_cost(group)}"
+    if by_kind["layer"] and by_kind["filter"]:
+        filters = "; ".join(f"{group.name} {_cost(group)}" for group in by_kind["filter"])
+        yield f"filters of torch.compiler leave out: {filters} (advise measures what that saves)"
 
 
-def _told(group: GuardGroup) -> str:
+def _cost(group: GuardGroup) -> str:
     return f"{group.count:,} guard{'s' * (group.count != 1)}, {format_ns(group.warm_ns)}"
 
 
@@ -223,9 +225,9 @@ def _least_ns(totals: Sequence[int]) -> float:
 def _operator_rows(node: Operator, root: Operator, depth: int, least_ns: float) -> Iterator[Row]:
     whole_ns = max(1, root.total_ns)
     own = sorted(((ns, name) for name, ns in node.categories.items() if ns), reverse=True)[:_MOST_OWN]
-    told = ", ".join(f"{name} {format_ns(ns)}" for ns, name in own)
+    own_text = ", ".join(f"{name} {format_ns(ns)}" for ns, name in own)
     cells = [text(node.name), time(node.total_ns), share(node.total_ns / whole_ns), time(node.self_ns)]
-    cells += [text(told, own[0][1] if own else ""), text(node.called_from, tone="dim")]
+    cells += [text(own_text, own[0][1] if own else ""), text(node.called_from, tone="dim")]
     yield Row(cells, depth, is_minor=node.total_ns < _MINOR_OPERATOR * whole_ns)
     for child in node.children:
         if child.total_ns >= least_ns:

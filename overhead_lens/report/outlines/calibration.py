@@ -23,7 +23,7 @@ def calibration_outline(calibrated: Calibrated) -> Outline:
     columns = [names("event"), names("flags"), *numbers("in all", "inside its span", "around it")]
     columns.append(Column("more, the first after kernels", gives_way=1))
     missing = [f"not measured: {name}: {reason}" for name, reason in calibration.get("reasons", {}).items()]
-    not_kept = calibrated.not_kept
+    store_failure = calibrated.store_failure
     return Outline(
         "What one event costs torch.profiler",
         "",
@@ -31,8 +31,8 @@ def calibration_outline(calibrated: Calibrated) -> Outline:
             Section("Costs of events", [Table(columns, rows)], reach="everywhere"),
             Section("Peaks of the machine", [Notes(_peaks(calibration.get("peaks") or {}))], reach="everywhere"),
         ),
-        warnings=[*missing, *([] if not_kept is None else [not_kept])],
-        ends=[f"kept in {calibrated.path}"] if not_kept is None else [],
+        warnings=[*missing, *([] if store_failure is None else [store_failure])],
+        ends=[f"kept in {calibrated.path}"] if store_failure is None else [],
     )
 
 

@@ -16,8 +16,8 @@ def outcome_outline(outcome: Outcome) -> Outline:
     """The outline of its difference below its limits."""
     title = f"{'Regression' if outcome.regressed else 'No regression'}: {outcome.name}"
     if isinstance(outcome, TimeOutcome):
-        told = delta_outline(outcome.delta)
-        return replace(told, title=title, about=[told.title], sections=[*_limits(outcome), *told.sections])
+        outline = delta_outline(outcome.delta)
+        return replace(outline, title=title, about=[outline.title], sections=[*_limits(outcome), *outline.sections])
     return Outline(title, "", [*_limits(outcome), *instruction_sections(outcome.delta)])
 
 
@@ -25,16 +25,16 @@ def _limits(outcome: Outcome) -> list[Section]:
     columns = [names("limit"), *numbers("allowed", "measured"), names("95 % interval"), names("")]
     rows = [
         row(
-            found.limit.name,
-            found.allowed,
-            found.delta,
-            _interval(found),
-            text(found.state, LONGER if found.state == BROKEN else ""),
+            finding.limit.name,
+            finding.allowed,
+            finding.delta,
+            _interval(finding),
+            text(finding.state, LONGER if finding.state == BROKEN else ""),
         )
-        for found in outcome.findings
+        for finding in outcome.findings
     ]
     return [Section("Limits", [Table(columns, rows)], reach="everywhere")] if rows else []
 
 
-def _interval(found: Finding) -> Cell:
-    return signed_bounds(found.ci95_ns) if isinstance(found, LimitFinding) else text("exact")
+def _interval(finding: Finding) -> Cell:
+    return signed_bounds(finding.ci95_ns) if isinstance(finding, LimitFinding) else text("exact")

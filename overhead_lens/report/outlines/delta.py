@@ -46,9 +46,9 @@ def delta_outline(delta: Delta) -> Outline:
     """Two budgets."""
     titles = side_titles(delta.base, delta.new)
     guards = guard_kinds_in_words(delta.base, delta.new)
-    told = [*_factors(delta.factors), *instruction_sections(delta.instructions)]
+    further = [*_factors(delta.factors), *instruction_sections(delta.instructions)]
     stacks = Section("Stacks of both sides", [Drawing(partial(_stacks, delta))], reach="page")
-    return _outline(delta, titles, "call", [f"guards: {guards}"] if guards else [], [*told, stacks])
+    return _outline(delta, titles, "call", [f"guards: {guards}"] if guards else [], [*further, stacks])
 
 
 def run_delta_outline(delta: RunDelta) -> Outline:
@@ -74,8 +74,8 @@ def _outline(
     )
 
 
-def _sentence(said: str) -> str:
-    return said if said.endswith(".") else f"{said}."
+def _sentence(words: str) -> str:
+    return words if words.endswith(".") else f"{words}."
 
 
 def _changed(delta: Delta | RunDelta, titles: tuple[str, str], notes: Sequence[str]) -> Section:
@@ -109,8 +109,8 @@ def _waterfall(delta: Delta | RunDelta) -> tuple[Table, float]:
 
 def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
     size_ns, look = abs(change.delta_ns), LONGER if change.delta_ns > 0 else SHORTER
-    told = f"{change.category} {format_signed_ns(change.delta_ns)}"
-    bar = (Piece("", left_ns, ""), Piece(look, size_ns, told), Piece("", full_ns - left_ns - size_ns, ""))
+    label = f"{change.category} {format_signed_ns(change.delta_ns)}"
+    bar = (Piece("", left_ns, ""), Piece(look, size_ns, label), Piece("", full_ns - left_ns - size_ns, ""))
     return row(text(change.category, change.category), Cell(pieces=bar), signed(change.delta_ns))
 
 

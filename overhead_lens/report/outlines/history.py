@@ -42,11 +42,11 @@ def history_outline(history: History) -> Outline:
 def _answer(history: History) -> str:
     """The change that is the latest, and how many there are."""
     segments = [(series, segment) for series in history.series for segment in series.segments]
-    found = [(change, series) for series, segment in segments for change in segment.changes]
-    if not found:
+    changes = [(change, series) for series, segment in segments for change in segment.changes]
+    if not changes:
         return f"No change point in {len(history.series)} series of captures."
-    change, series = max(found, key=lambda pair: pair[0].likely.started)
-    others = f" It is the latest of {len(found)} changes." if len(found) > 1 else ""
+    change, series = max(changes, key=lambda pair: pair[0].likely.started)
+    others = f" It is the latest of {len(changes)} changes." if len(changes) > 1 else ""
     return f"{series.title}: {change.sentence}.{others}"
 
 

@@ -79,10 +79,10 @@ def wall_bar(name: str, host: Sequence[HostCategory], wall: Measured, full_ns: f
 
 
 def _pieces(host: Sequence[HostCategory]) -> tuple[Piece, ...]:
-    return tuple(Piece(category.category, category.ns, _said(category)) for category in host if category.ns)
+    return tuple(Piece(category.category, category.ns, _description(category)) for category in host if category.ns)
 
 
-def _said(category: HostCategory) -> str:
+def _description(category: HostCategory) -> str:
     low, high = category.ci95_ns
     interval = f" [{interval_text((low, high))}]" if low < high else ""
     parts = sorted((part for part in category.parts if part.ns), key=lambda part: -part.ns)[:_MOST_PIECES]

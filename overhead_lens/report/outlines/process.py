@@ -76,14 +76,14 @@ def process_outline(process: ProcessBudget) -> Outline:
 def sentence(thread: ThreadBudget) -> str:
     """A thread's activity in a sentence."""
     ranked = sorted((row for row in thread.host if row.ns), key=lambda row: -row.ns)
-    said = f"{name_of(thread)} is busy {thread.busy_share:.0%} of the time"
+    words = f"{name_of(thread)} is busy {thread.busy_share:.0%} of the time"
     leading = next((row for row in ranked if row.category != "wait"), None)
     if leading is not None and leading.share >= _WORTH_A_WORD_SHARE:
-        said += f", {leading.share:.0%} in {leading.category}{_most_of(leading)}"
+        words += f", {leading.share:.0%} in {leading.category}{_most_of(leading)}"
     waiting = thread.category("wait")
     if waiting.share >= _WORTH_A_WORD_SHARE:
-        said += f"; it waits {waiting.share:.0%}{_most_of(waiting)}"
-    return said + "."
+        words += f"; it waits {waiting.share:.0%}{_most_of(waiting)}"
+    return words + "."
 
 
 def _most_of(row: HostCategory) -> str:
@@ -174,9 +174,9 @@ def _unchanged(delta: ProcessDelta, alike: int) -> list[str]:
     lines = []
     if alike:
         lines.append(f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before")
-    for label, found in (("gone", delta.gone), ("new", delta.came)):
-        if found:
-            lines.append(f"{label}: {', '.join(name or 'a thread without a name' for name in found)}")
+    for label, threads in (("gone", delta.gone), ("new", delta.came)):
+        if threads:
+            lines.append(f"{label}: {', '.join(name or 'a thread without a name' for name in threads)}")
     return lines
 
 

@@ -44,10 +44,10 @@ def job_outline(job: Job) -> Outline:
     if detailed is None:
         return Outline(counted(len(failures), "trace"), "None could be read.", sections(failed), has_answer=False)
     others = [each for each in job.by_weight if isinstance(each, TraceAnalysis) and each is not detailed]
-    told = trace_outline(detailed)
-    told = replace(told, others=lambda: map(trace_outline, others))
+    outline = trace_outline(detailed)
+    outline = replace(outline, others=lambda: map(trace_outline, others))
     if job.ranks is None and job.batches is None:
-        return replace(told, sections=sections(*told.sections, failed, _others(others)))
+        return replace(outline, sections=sections(*outline.sections, failed, _others(others)))
     if job.batches is not None:
         name, sentence = detailed.path, batches_sentence(job.batches)
         compared, notes = [batch_section(job.batches)], job.batches.notes
@@ -56,25 +56,25 @@ def job_outline(job: Job) -> Outline:
         compared = list(_compared(job.ranks, [detailed, *others]))
         notes = (*job.ranks.notes, *over_ranks_notes(job.ranks.critical_path))
     return replace(
-        told,
+        outline,
         title=counted(1 + len(others), "trace"),
         sentence=sentence,
         sections=sections(
             *(*compared, failed),
-            Section(told.title, [Notes([*told.about, told.sentence])], reach="everywhere"),
-            *(replace(each, heading=f"{name}: {each.heading}") for each in told.sections),
+            Section(outline.title, [Notes([*outline.about, outline.sentence])], reach="everywhere"),
+            *(replace(each, heading=f"{name}: {each.heading}") for each in outline.sections),
             _others(others),
         ),
         about=(),
-        warnings=[*notes, *(f"{name}: {warning}" for warning in told.warnings)],
+        warnings=[*notes, *(f"{name}: {warning}" for warning in outline.warnings)],
         origin=lambda: [(f"trace {at}", each.path) for at, each in enumerate([detailed, *others][:_MOST_RANKS], 1)],
     )
 
 
 def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[Section]:
     yield from finding_sections(ranks.findings)
-    kept = _slow_and_fastest(ranks, _MOST_RANKS)
-    shown = [rank for rank in ranks.ranks if rank.label in kept]
+    labels = _slow_and_fastest(ranks, _MOST_RANKS)
+    shown = [rank for rank in ranks.ranks if rank.label in labels]
     by_path = {each.path: each.host for each in analyses}
     hosts = [(_name(rank, ranks), rank.wall_ns, by_path[rank.path]) for rank in shown if by_path[rank.path]]
     bars: list[Block] = []

@@ -88,21 +88,21 @@ def run_outline(run: RunBudget) -> Outline:
     )
 
 
-def end_to_end_outline(found: EndToEnd) -> Outline:
+def end_to_end_outline(comparison: EndToEnd) -> Outline:
     """A run compared with a hot loop: what that would have missed, then, on its page, the run."""
-    run = found.run
+    run = comparison.run
     columns = [names("missed by a hot loop"), Column(f"per {run.per}"), Column("share"), names("because", gives_way=1)]
-    rows = [row(each.figure, time(each.ns), share(each.share), each.because) for each in found.missed]
+    rows = [row(each.figure, time(each.ns), share(each.share), each.because) for each in comparison.missed]
     apart = ["not to be added up: a slow step may be slow by one of the others"] if rows else []
-    tries = [f"try against {each.figure}: {each.how} ({each.remedy})" for each in found.missed if each.remedy]
-    told: list[Block] = [Table(columns, rows), Notes(apart, tone="dim"), Notes(tries)]
-    missed = Section("What a hot loop would have missed", told, reach="everywhere")
+    tries = [f"try against {each.figure}: {each.how} ({each.remedy})" for each in comparison.missed if each.remedy]
+    blocks: list[Block] = [Table(columns, rows), Notes(apart, tone="dim"), Notes(tries)]
+    missed = Section("What a hot loop would have missed", blocks, reach="everywhere")
     rest = [replace(section, reach="page") for section in _sections(run)]
     return replace(
         run_outline(run),
-        sentence=f"{found.sentence}.",
+        sentence=f"{comparison.sentence}.",
         sections=sections(missed, *rest),
-        warnings=(*run.warnings, *found.notes),
+        warnings=(*run.warnings, *comparison.notes),
         ends=(),
     )
 
@@ -113,19 +113,19 @@ def job_outline(job: RunJob) -> Outline:
     usual_ns = median(run.wall.ns for run in job.ranks)
     beyond = f", {slowest.wall.ns / usual_ns - 1:.0%} above the median of {len(job.ranks)} ranks" if usual_ns else ""
     why = f" {sentence(slowest)}" if slowest.samples else ""
-    told = run_outline(slowest)
+    outline = run_outline(slowest)
     return replace(
-        told,
+        outline,
         title=f"{len(job.ranks)} ranks of one job: {shlex.join(slowest.command)}",
         sentence=f"Rank {slowest.rank} is the slowest: {format_ns(slowest.wall.ns)} per {slowest.per}{beyond}.{why}",
-        sections=sections(_ranks(job), *told.sections),
+        sections=sections(_ranks(job), *outline.sections),
     )
 
 
 def _ranks(job: RunJob) -> Section:
     slowest = job.slowest
     by_wall = sorted(job.ranks, key=lambda run: -run.wall.ns)
-    kept, brief = ({run.rank for run in (*by_wall[: most - 1], by_wall[-1])} for most in (_MOST_RANKS, _BRIEF_RANKS))
+    shown, brief = ({run.rank for run in (*by_wall[: most - 1], by_wall[-1])} for most in (_MOST_RANKS, _BRIEF_RANKS))
     columns = [names("rank"), Column(f"per {slowest.per}"), names("95 % interval", gives_way=1), names("where")]
     rows = [
         row(
@@ -136,7 +136,7 @@ def _ranks(job: RunJob) -> Section:
             is_minor=run.rank not in brief,
         )
         for run in job.ranks
-        if run.rank in kept
+        if run.rank in shown
     ]
     notes = Notes(left_out(len(job.ranks) - len(rows), "ranks in between"))
     return Section("Ranks", [Table(columns, rows, more="more in between"), notes], reach="everywhere")
@@ -156,8 +156,8 @@ def sentence(run: RunBudget) -> str:
     if first.category == "kernel" and first.share >= _WORK_SHARE:
         led = f", led by {first.top[0].frame} ({format_ns(first.top[0].ns)})" if first.top else ""
         return f"Not overhead: {first.share:.0%} of the {run.per} is the kernels' own work{led}."
-    said = f"{first.category} dominates: {first.share:.0%} of the {run.per}{most_of(first)}{_holder(first)}"
-    return said + (f"; then {second.category} with {second.share:.0%}." if second.share >= 0.1 else ".")
+    words = f"{first.category} dominates: {first.share:.0%} of the {run.per}{most_of(first)}{_holder(first)}"
+    return words + (f"; then {second.category} with {second.share:.0%}." if second.share >= 0.1 else ".")
 
 
 def _holder(category: HostCategory) -> str:
@@ -171,10 +171,10 @@ def _about(run: RunBudget) -> Iterator[str]:
     """The number of steps and their source, the phases of the whole run, and how it ended."""
     steps = run.steps
     if run.per == "step":
-        found = f"{_FOUND_BY[steps.found_by]}{f' ({steps.where})' if steps.where else ''}"
+        source = f"{_FOUND_BY[steps.found_by]}{f' ({steps.where})' if steps.where else ''}"
         thread = f" in thread {steps.thread}" if steps.thread else ""
         measured = f"{steps.warm_up:,} of warm-up, {steps.measured:,} bare"
-        yield f"{steps.count:,} steps: {found}{thread}; {measured}, {run.samples:,} stacks"
+        yield f"{steps.count:,} steps: {source}{thread}; {measured}, {run.samples:,} stacks"
     if run.phases:
         phases = {"warm_up": "warm-up", "steps": f"{steps.count - steps.warm_up:,} steps"}
         times = ", ".join(f"{phases.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
@@ -224,9 +224,9 @@ def _busy(device: DeviceShare, wall_ns: int) -> str:
     return f"busy {device.busy_ns / max(1, wall_ns):.0%}{idle}"
 
 
-def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
+def _devices(run_device: RunDevice, run: RunBudget) -> Iterator[Section]:
     """Each device beside the host, by step and by region, then what the traced steps show together."""
-    for at, device in enumerate(found.devices[:_MOST_DEVICES]):
+    for at, device in enumerate(run_device.devices[:_MOST_DEVICES]):
         reach: Reach = "everywhere" if at < _BRIEF_DEVICES else "page"
         yield replace(device_section(device, run.wall.ns, "per step"), reach=reach)
     columns = [names("region"), *numbers("traced", "each time", "device", "busy"), names("", gives_way=1)]
@@ -240,16 +240,17 @@ def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
             time(device.busy_ns),
             _busy(device, walls_ns[region.name]),
         )
-        for region in found.regions
+        for region in run_device.regions
         for device in region.devices[:_MOST_DEVICES]
     ]
     yield Section("Devices in regions: busy + idle = each time", [Table(columns, rows, brief=_BRIEF_THREADS)])
     how = (
-        f"{found.steps} traced steps took {found.step_ratio:.2f} times as long as bare ones: busy time is that of the traced"
-        " steps, idle time the rest of a bare step. Later steps are not measured: what recorded the devices slows launches."
+        f"{run_device.steps} traced steps took {run_device.step_ratio:.2f} times as long as bare ones: "
+        "busy time is that of the traced steps, idle time the rest of a bare step. "
+        "Later steps are not measured: what recorded the devices slows launches."
     )
-    yield Section("How the devices were recorded", [Notes([how, *issue_lines(found.analysis)], tone="dim")])
-    analysis = found.analysis
+    yield Section("How the devices were recorded", [Notes([how, *issue_lines(run_device.analysis)], tone="dim")])
+    analysis = run_device.analysis
     together = [
         *finding_sections(analysis.findings),
         collective_section(analysis.collectives, analysis.collective_costs),
@@ -257,7 +258,7 @@ def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
         *launch_sections(analysis.devices[:_MOST_DEVICES], analysis.launch_figures),
     ]
     for section in sections(*together):
-        yield replace(section, heading=f"{section.heading}; {found.steps} traced steps together")
+        yield replace(section, heading=f"{section.heading}; {run_device.steps} traced steps together")
 
 
 def check_lines(run: RunBudget) -> Iterator[str]:

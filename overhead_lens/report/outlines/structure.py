@@ -22,7 +22,7 @@ _PLURALS = {"operator": "operators", "kernel": "kernels", "launch": "launches"}
 def structure_outline(delta: StructureDelta) -> Outline:
     """The outline."""
     sides = (("base", delta.base), ("new", delta.new))
-    said = {name: _side(side.wall_ns, side.events, side.steps) for name, side in sides}
+    summaries = {name: _side(side.wall_ns, side.events, side.steps) for name, side in sides}
     return Outline(
         f"{delta.base.path} → {delta.new.path}",
         answer(delta),
@@ -32,8 +32,8 @@ def structure_outline(delta: StructureDelta) -> Outline:
             *(_changes(delta, kind) for kind in KINDS),
             _swaps(delta),
         ),
-        about=[f"{name}: {words}" for name, words in said.items()],
-        origin=lambda: [(name, f"{side.path}, {said[name]}") for name, side in sides],
+        about=[f"{name}: {summary}" for name, summary in summaries.items()],
+        origin=lambda: [(name, f"{side.path}, {summaries[name]}") for name, side in sides],
     )
 
 
@@ -45,10 +45,10 @@ def answer(delta: StructureDelta) -> str:
     """The new length of a step, and the largest part of the difference."""
     base, new = delta.base.step_ns, delta.new.step_ns
     ratio = f" ({new / base:.2f}x)" if base else ""
-    said = f"{'step' if delta.per_step else 'window'} {format_ns(base)} → {format_ns(new)}{ratio}"
+    words = f"{'step' if delta.per_step else 'window'} {format_ns(base)} → {format_ns(new)}{ratio}"
     led = [each for each in delta.divided[0].names[:_MOST_LEADING] if each.delta_ns] if delta.divided else []
     most = ", ".join(f"{cut(each.name)} {format_signed_ns(each.delta_ns)}" for each in led)
-    return said + (f": {most}" if most else "")
+    return words + (f": {most}" if most else "")
 
 
 def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
@@ -90,9 +90,9 @@ def _counts(delta: StructureDelta) -> str:
     parts = []
     for kind in KINDS:
         counts = Counter(change.status for change in delta.changes if change.kind == kind)
-        told = [f"{counts[status]} {status}" for status in ("appeared", "vanished", "changed") if counts[status]]
-        if told:
-            parts.append(f"{_PLURALS[kind]}: {', '.join(told)}")
+        by_status = [f"{counts[status]} {status}" for status in ("appeared", "vanished", "changed") if counts[status]]
+        if by_status:
+            parts.append(f"{_PLURALS[kind]}: {', '.join(by_status)}")
     return f"{'; '.join(parts)}; compared {how}."
 
 
@@ -144,8 +144,8 @@ def _swap_rows(delta: StructureDelta) -> Iterator[Row]:
             ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
         ):
             operator = text(swap.operator if mark == "-" else "", tone="bold")
-            told = [text(f"{_count(counted)}x {format_ns(ns)}"), text(_first(kernels))]
-            yield row(operator, mark, *told)
+            cells = [text(f"{_count(counted)}x {format_ns(ns)}"), text(_first(kernels))]
+            yield row(operator, mark, *cells)
 
 
 def _first(kernels: Sequence[str]) -> str:

@@ -95,12 +95,12 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
     """The outline."""
     first = [*finding_sections(analysis.findings), _over_time(analysis), *_devices(analysis.devices)]
     first += [*_host(analysis), *path_sections(analysis.critical_path)]
-    parts, asked_for = _parts(analysis), _asked_for(analysis)
-    shown = [replace(parts[name][0], reach="everywhere") for name in parts if name in asked_for]
-    further = [each for name, those in parts.items() for each in (those[1:] if name in asked_for else those)]
+    parts, essential = _parts(analysis), _essential_parts(analysis)
+    shown = [replace(parts[name][0], reach="everywhere") for name in parts if name in essential]
+    further = [each for name, those in parts.items() for each in (those[1:] if name in essential else those)]
     counted = [row(reason.replace("_", " "), count(events)) for reason, events in analysis.issues.items()]
     table = Table([names(""), *numbers("events")], counted)
-    hidden = ", ".join(name for name in parts if name not in asked_for)
+    hidden = ", ".join(name for name in parts if name not in essential)
     return Outline(
         title(analysis),
         headline(analysis),
@@ -132,8 +132,8 @@ def _parts(analysis: TraceAnalysis) -> dict[str, list[Section]]:
     return {name: held for name, those in parts.items() if (held := sections(*those))}
 
 
-def _asked_for(analysis: TraceAnalysis) -> frozenset[str]:
-    """Parts without which a report would not answer what was asked, or would say nothing."""
+def _essential_parts(analysis: TraceAnalysis) -> frozenset[str]:
+    """Parts without which a report would not answer its question, or would be empty."""
     if not analysis.devices:
         return frozenset({"operators"} if analysis.threads else {"memory"})
     per_token = any(device.kernels_per_token is not None for device in analysis.launch_figures)
@@ -151,8 +151,8 @@ def issue_lines(analysis: TraceAnalysis) -> list[str]:
 
 def _footnotes(analysis: TraceAnalysis) -> list[str]:
     """Issues and notes."""
-    told = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
-    return [*issue_lines(analysis), *told, *analysis.notes]
+    notes = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
+    return [*issue_lines(analysis), *notes, *analysis.notes]
 
 
 def title(analysis: TraceAnalysis) -> str:
@@ -186,8 +186,8 @@ def _over_time(analysis: TraceAnalysis) -> Section:
 def _steps_in_words(steps: Sequence[TraceStep]) -> str:
     """How long the steps are, at least two, and why the slowest is."""
     walls = [step.window.wall_ns for step in steps]
-    said = f"{len(steps)} steps: median {format_ns(median(walls))}"
-    said += f", {format_ns(min(walls))} .. {format_ns(max(walls))}"
+    words = f"{len(steps)} steps: median {format_ns(median(walls))}"
+    words += f", {format_ns(min(walls))} .. {format_ns(max(walls))}"
     slowest = max(steps, key=lambda step: step.window.wall_ns)
     if slowest.window.wall_ns > _SLOW_STEP * median(walls):
         excess = [
@@ -195,11 +195,11 @@ def _steps_in_words(steps: Sequence[TraceStep]) -> str:
             for at, category in enumerate(slowest.host)
         ]
         ns, name = max(excess, default=(0, ""))
-        said += f"; step {slowest.step} is the slowest"
+        words += f"; step {slowest.step} is the slowest"
         if ns > 0:
             led = "mostly" if 2 * ns > slowest.window.wall_ns - median(walls) else "led"
-            said += f", {led} by {name} (+{format_ns(ns)} over the median step)"
-    return said
+            words += f", {led} by {name} (+{format_ns(ns)} over the median step)"
+    return words
 
 
 def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Section]:

@@ -29,7 +29,7 @@ def _lane(name: str, areas: Sequence[Area], block: Lanes, shown: Callable[[str],
     # What stands below each area is a sum as well, so that neighbours meet.
     tops = list(accumulate((area.ns for area in areas), _added, initial=(0,) * buckets))
     paths = "".join(
-        f'<path fill="{area.ink}" d="{_path(below, above, block.lengths_ns)}"><title>{shown(area.told)}</title></path>'
+        f'<path fill="{area.ink}" d="{_path(below, above, block.lengths_ns)}"><title>{shown(area.tooltip)}</title></path>'
         for area, below, above in zip(areas, tops, tops[1:], strict=False)
     )
     lines = "".join(

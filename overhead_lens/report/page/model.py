@@ -42,7 +42,7 @@ class Series:
         name: Its name in the legend; empty for none.
         y: None is a gap of a line.
         form: ``steps`` is a line that keeps each value until the next; ``bars`` reach from ``ends`` to ``ends``.
-        told: The text of each value, for whoever points at it.
+        tooltips: The text of each value, shown under the pointer.
         ends: The interval of each value.
         hatch: The pattern of bars (``looks.hatch``).
     """
@@ -52,7 +52,7 @@ class Series:
     x: Sequence[float]
     y: Sequence[float | None]
     form: Literal["points", "line", "steps", "bars"] = "points"
-    told: Sequence[str] = ()
+    tooltips: Sequence[str] = ()
     ends: Sequence[Interval] = ()
     symbol: Symbol = "circle"
     hatch: str = ""
@@ -103,7 +103,7 @@ class Tile:
     Attributes:
         parent: Its caller's place among the tiles, which is before its own; -1 for the outermost.
         size: Its width; those of its children sum to no more.
-        told: Texts for who asks for the frame, one for each field of the icicle.
+        values: The texts that describe the frame, one for each field of the icicle.
         is_framework: Whether it can be hidden as a frame of the framework's own Python.
     """
 
@@ -111,13 +111,13 @@ class Tile:
     text: str
     size: int
     ink: str
-    told: Sequence[str]
+    values: Sequence[str]
     is_framework: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """A tree of tiles, and the names of what each tells."""
+    """A tree of tiles, and the names of their values."""
 
     fields: Sequence[str]
     tiles: Sequence[Tile]
@@ -143,7 +143,7 @@ class Area:
     name: str
     ink: str
     ns: Sequence[int]
-    told: str
+    tooltip: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,8 +91,8 @@ def _points(series: Series, plot: Plot) -> Iterator[str]:
     symbol = _symbol(series.symbol)
     for at, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
         if y is not None:
-            told = f'<circle r="7"/><title>{shown(series.told[at])}</title>' if series.told else ""
-            yield f'<svg x="{_x(plot, x)}" y="{_y(plot, y)}">{told}{symbol}</svg>'
+            tooltip = f'<circle r="7"/><title>{shown(series.tooltips[at])}</title>' if series.tooltips else ""
+            yield f'<svg x="{_x(plot, x)}" y="{_y(plot, y)}">{tooltip}{symbol}</svg>'
 
 
 def _symbol(symbol: Symbol) -> str:
@@ -102,10 +102,10 @@ def _symbol(symbol: Symbol) -> str:
 
 def _bars(series: Series, plot: Plot) -> Iterator[str]:
     fill = pattern_fill(series.hatch)
-    for x, (low, high), told in zip(series.x, series.ends, series.told, strict=True):
+    for x, (low, high), tooltip in zip(series.x, series.ends, series.tooltips, strict=True):
         if high > low:
             places = _part(plot.x, (x - _BAR / 2, x + _BAR / 2)), _part(plot.y, (low, high))
-            yield _rect(*places, "", f"<title>{shown(told)}</title>")
+            yield _rect(*places, "", f"<title>{shown(tooltip)}</title>")
             if fill:
                 yield _rect(*places, f'style="fill:{fill};pointer-events:none"')
 

@@ -80,7 +80,7 @@ def _drawn(icicles: Sequence[Icicle]) -> dict[str, object]:
             "sizes": [tile.size for tile in tiles],
             "inks": [place(tile.ink) for tile in tiles],
             "letters": [place(letters_on(tile.ink)) for tile in tiles],
-            "told": [[place(text) for text in tile.told] for tile in tiles],
+            "values": [[place(text) for text in tile.values] for tile in tiles],
             "framework": [at for at, tile in enumerate(tiles) if tile.is_framework],
         }
 

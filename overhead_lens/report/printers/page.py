@@ -43,8 +43,8 @@ def _origin(pairs: Sequence[tuple[str, str]]) -> list[str]:
     lines = []
     for side in ("", *sides):
         names = {name: f"{side} {name}".strip() for name in _BELOW_TITLE}
-        told = [f"{_NAMED.get(name, '')} {known[full]}".strip() for name, full in names.items() if known.get(full)]
-        lines += [f"{side}: {' · '.join(told)}".removeprefix(": ")] if told else []
+        facts = [f"{_NAMED.get(name, '')} {known[full]}".strip() for name, full in names.items() if known.get(full)]
+        lines += [f"{side}: {' · '.join(facts)}".removeprefix(": ")] if facts else []
     return lines
 
 

@@ -115,7 +115,7 @@ def _table(table: Table, paint: _Paint, width: int) -> Iterator[Text]:
     """The widest form that fits."""
     fitted = _fitted(table, width)
     if fitted is None:
-        yield from _stacked(_kept(table, 0), paint)
+        yield from _stacked(_fewer_columns(table, 0), paint)
         return
     table, widths = fitted
     heads = [Cell(plain(column.name), tone="dim") for column in table.columns]
@@ -128,8 +128,8 @@ def _fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
     """The table with the most columns that fits, and their widths; None if none does."""
     for stays, goes in ((_GOOD_NAME, _FAIR_NAME), (_FAIR_NAME, _FAIR_NAME), (_LEAST_NAME, _LEAST_NAME)):
         for most in sorted({column.gives_way for column in table.columns}, reverse=True):
-            kept = _kept(table, most)
-            for form in (kept, _short(kept)):
+            candidate = _fewer_columns(table, most)
+            for form in (candidate, _short(candidate)):
                 widths = [_natural(form, at) for at in range(len(form.columns))]
                 limits = [goes if column.gives_way else stays for column in form.columns]
                 least = [_least(form, at, wide, limits[at]) for at, wide in enumerate(widths)]
@@ -139,7 +139,7 @@ def _fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
     return None
 
 
-def _kept(table: Table, most: int) -> Table:
+def _fewer_columns(table: Table, most: int) -> Table:
     """Without the columns that give way before ``most``."""
     at = [at for at, column in enumerate(table.columns) if column.gives_way <= most]
     rows = [replace(row, cells=[row.cells[each] for each in at]) for row in table.rows]
@@ -174,12 +174,12 @@ def _least(table: Table, at: int, natural: int, name: int) -> int:
 
 def _shared(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Widths that fit: bars shrink first, then the widest names, letter by letter."""
-    found = list(widths)
-    while sum(found) > room:
-        able = [at for at in range(len(found)) if found[at] > least[at]]
+    result = list(widths)
+    while sum(result) > room:
+        able = [at for at in range(len(result)) if result[at] > least[at]]
         bars = [at for at in able if least[at] == _LEAST_BAR]
-        found[max(bars or able, key=lambda at: found[at])] -= 1
-    return found
+        result[max(bars or able, key=lambda at: result[at])] -= 1
+    return result
 
 
 def _line(columns: Sequence[Column], row: Row, widths: Sequence[int], paint: _Paint) -> Text:

@@ -18,8 +18,8 @@ def call_title(breakdown: Breakdown) -> str:
     return plain(f"{subject.title}, {mode}, {subject.device}")
 
 
-# What tells two sides of one call apart, in the order in which it is looked for.
-_TELLING = {
+# What tells two sides of one call apart, in the order in which it is looked for, and the words before it.
+_PREFIXES = {
     "caches": "",
     "torch": "torch ",
     "torch_git": "torch at ",
@@ -36,9 +36,9 @@ def side_titles(base: Breakdown, new: Breakdown) -> tuple[str, str]:
     if titles[0] != titles[1]:
         return titles
     old, recent = base.environment, new.environment
-    for name, said in _TELLING.items():
+    for name, prefix in _PREFIXES.items():
         if old.get(name) != recent.get(name) and old.get(name) and recent.get(name):
-            return plain(f"{titles[0]}, {said}{old[name]}"), plain(f"{titles[1]}, {said}{recent[name]}")
+            return plain(f"{titles[0]}, {prefix}{old[name]}"), plain(f"{titles[1]}, {prefix}{recent[name]}")
     return titles
 
 

@@ -296,16 +296,17 @@ def _sentence(
     base: Breakdown, verdict: str, share: float, tried: Sequence[TriedRemedy], together: Together | None
 ) -> str:
     rest = _rest(base)
-    said = {
+    diagnosis = {
         "overhead": f"{share:.0%} of the call is overhead",
         "work": f"not overhead: {1 - share:.0%} of the call is {rest}{_bound(base)}",
         "mixed": f"{share:.0%} of the call is overhead, the rest {rest}",
     }[verdict]
     best = next((each for each in tried if each.helps), None)
     if best is None or best.wall is None:
-        return f"{said}; nothing that was tried makes it faster beyond doubt."
+        return f"{diagnosis}; nothing that was tried makes it faster beyond doubt."
     text = (
-        f"{said}; {best.remedy} saves {format_ns(-best.wall.delta_ns)} ({-best.wall.delta_ns / best.wall.base_ns:.0%})"
+        f"{diagnosis}; {best.remedy} saves {format_ns(-best.wall.delta_ns)}"
+        f" ({-best.wall.delta_ns / best.wall.base_ns:.0%})"
     )
     if together is not None and len(together.remedies) > 1 and together.delta.verdict == "faster":
         text += f", {' + '.join(together.remedies)} together {format_ns(-together.wall.delta_ns)}"

@@ -147,12 +147,12 @@ class _Recording:
         self._time_own()
         if self.rows:
             write_table(self.folder / ABLATION, self.rows)
-        found = self._found()
-        for each in [each for each in ranked(found) if each.helps][:_MOST_CAPTURES]:
+        results = self._results()
+        for each in [each for each in ranked(results) if each.helps][:_MOST_CAPTURES]:
             self._capture(each.remedy, base.evidence)
         # The clock of a pair takes the median block, which has nothing of what outlasts a call.
         listed = self._listed
-        within_a_call = [each for each in found if not listed[each.remedy].own_process]
+        within_a_call = [each for each in results if not listed[each.remedy].own_process]
         self._confirm(go_together(within_a_call, {name: each.group for name, each in listed.items()}))
         shutil.rmtree(self._shared_folder)
 
@@ -219,7 +219,7 @@ class _Recording:
         return True
 
     def _prepare_all(self, worker: Worker, skipped: set[str]) -> bool:
-        """Call every remedy once; False if one has spoiled the process, which is not asked again."""
+        """Call every remedy once; False if one has spoiled the process, which is then not used again."""
         for name in self._listed:
             if name in self.own or name in skipped or self._is_out(name):
                 continue
@@ -333,20 +333,20 @@ class _Recording:
                     timed = alive[name].ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0, collections=True)
                     threads = timed.use_threads
                     row = timed.rows[0]
-                    kept = {key: row[key] for key in ("calls", "collected_ns", "reference_ns", "minor_faults")}
+                    figures = {key: row[key] for key in ("calls", "collected_ns", "reference_ns", "minor_faults")}
                     wall_ns = row["wall_ns"] - row["delayed_ns"]
-                    self.rows.append({"process": number, "rung": name, "block": block, "wall_ns": wall_ns, **kept})
+                    self.rows.append({"process": number, "rung": name, "block": block, "wall_ns": wall_ns, **figures})
                 if self._is_out(name):
                     del alive[name]
 
     # ------------------------------------------------------------------ the best
 
-    def _found(self) -> list[TriedRemedy]:
+    def _results(self) -> list[TriedRemedy]:
         return tried_remedies(self._tried(), pd.DataFrame(self.rows)) if self.rows else []
 
     def _best(self) -> str:
         """The best so far, in words."""
-        measured = [each for each in self._found() if each.wall is not None]
+        measured = [each for each in self._results() if each.wall is not None]
         best = min(measured, key=lambda each: each.wall.delta_ns if each.wall else 0.0, default=None)
         if best is None or best.wall is None or best.wall.delta_ns >= 0:
             return ""

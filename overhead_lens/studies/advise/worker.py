@@ -21,7 +21,7 @@ from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.workload import Workload
 
 BASE = "base"
-_KEPT = "advise"
+_TRIALS = "advise"
 _OUTCOMES = "outcomes.pt"
 _LISTED = ("name", "summary", "how", "safety", "shrinks", "source", "group", "own_process")
 # Variables that Inductor sets: addresses for the code that it generates, and where it keeps this code.
@@ -99,8 +99,8 @@ class Trials:
     def save(self) -> None:
         """Write the outcome of the call as it is, for processes that try one remedy each."""
         file, base = self._folder / _OUTCOMES, self._base
-        same = [path for path, leaf in base.left.items() if leaf is base.before.get(path, self)]
-        changed = {path: leaf for path, leaf in base.left.items() if path not in {*same}}
+        same = [path for path, leaf in base.after.items() if leaf is base.before.get(path, self)]
+        changed = {path: leaf for path, leaf in base.after.items() if path not in {*same}}
         try:
             torch.save((base.returned, changed, same, base.reason, self.repeats, self.checks), file)
         except Exception as error:
@@ -184,7 +184,7 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
 
     trials = Trials(session.workload, file, Path(folder))
     trials.save()
-    session.kept[_KEPT] = trials
+    session.state[_TRIALS] = trials
     listed = [
         {**{name: getattr(remedy, name) for name in _LISTED}, "variables": dict(remedy.variables())}
         for remedy in trials.known.values()
@@ -198,7 +198,7 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
 
 
 def _trials(session: Session) -> Trials:
-    trials: Trials = session.kept[_KEPT]
+    trials: Trials = session.state[_TRIALS]
     return trials
 
 

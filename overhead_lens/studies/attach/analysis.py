@@ -58,7 +58,7 @@ class ProcessBudget(Result):
         samples: Stacks of all threads.
         slowdown_share: What watching cost it, by its own CPU clock; None if unknown.
         threads: The main thread first, then the busiest; the host of each sums to ``duration_ns``.
-        traced: Of the main thread; None if none was asked for or made.
+        traced: Of the main thread; None if none was requested or made.
     """
 
     pid: int
@@ -114,7 +114,7 @@ def make_process(
     """
     budgets = thread_budgets(threads, meta.pid, meta.duration_ns, classifier, dict(meta.running))
     share, reason = slowdown(meta.before, meta.during)
-    untold = [f"what watching cost it is unknown: {reason}"] if reason and meta.before else []
+    unknown_cost = [f"what watching cost it is unknown: {reason}"] if reason and meta.before else []
     return ProcessBudget(
         pid=meta.pid,
         command=meta.process_command,
@@ -124,7 +124,7 @@ def make_process(
         samples=sum(thread.samples for thread in threads),
         slowdown_share=share,
         threads=budgets,
-        warnings=(*meta.warnings, *untold, *_warnings(meta, budgets), meta.sees),
+        warnings=(*meta.warnings, *unknown_cost, *_warnings(meta, budgets), meta.sees),
         capture=capture,
     )
 

@@ -94,12 +94,12 @@ def compare_processes(base: ProcessBudget, new: ProcessBudget, margin_share: flo
 def _by_name(process: ProcessBudget) -> dict[tuple[bool, str, int], ThreadBudget]:
     """Threads by (own process or child, name, index among equal names), the busiest first."""
     seen: Counter[tuple[bool, str]] = Counter()
-    found = {}
+    threads = {}
     for thread in process.threads:
         own = thread.process == process.pid
-        found[own, thread.name, seen[own, thread.name]] = thread
+        threads[own, thread.name, seen[own, thread.name]] = thread
         seen[own, thread.name] += 1
-    return found
+    return threads
 
 
 def _thread(base: ThreadBudget, new: ThreadBudget, host: tuple[ShareDelta, ...]) -> ThreadDelta:

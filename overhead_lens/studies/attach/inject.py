@@ -118,8 +118,8 @@ def _ask(pid: int, folder: Path, there: str, bounds: Bounds) -> None:
     sys.remote_exec(pid, f"{there}/{script.name}")  # type: ignore[attr-defined]
 
 
-def _await(pid: int, folder: Path, wanted: str, limit_s: float, interrupted: Event) -> None:
-    """Return when the process has come so far."""
+def _await(pid: int, folder: Path, state: str, limit_s: float, interrupted: Event) -> None:
+    """Return when the process has reached ``state`` or is past it."""
     begun_s = time.monotonic()
     while True:
         answer = ""
@@ -128,7 +128,7 @@ def _await(pid: int, folder: Path, wanted: str, limit_s: float, interrupted: Eve
         if answer and answer not in _STATES:
             shutil.rmtree(folder, ignore_errors=True)
             raise _untraced(pid, answer)
-        if answer and _STATES.index(answer) >= _STATES.index(wanted):
+        if answer and _STATES.index(answer) >= _STATES.index(state):
             return
         if not runs(pid):
             shutil.rmtree(folder, ignore_errors=True)

@@ -64,7 +64,7 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
     """Watch a process for ``seconds``, or until it ends or ``interrupted`` is set.
 
     Args:
-        watched: What is asked of the sampler, which ends by itself after ``duration_s`` should this program be killed.
+        watched: The request to the sampler, which ends by itself after ``duration_s`` should this program be killed.
         load: Read its CPU clock for two seconds before.
 
     Raises:

@@ -62,8 +62,8 @@ class Limits:
     @classmethod
     def of(cls, limits: Iterable[Limit]) -> Limits:
         """The limits of both kinds, in their order."""
-        found = list(limits)
-        return cls([limit for limit in found if not limit.counts], [limit for limit in found if limit.counts])
+        all_limits = list(limits)
+        return cls([limit for limit in all_limits if not limit.counts], [limit for limit in all_limits if limit.counts])
 
     @property
     def only_counts(self) -> bool:

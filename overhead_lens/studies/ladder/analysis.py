@@ -149,16 +149,16 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
     Args:
         rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
     """
-    kept = undisturbed(rows, ("process", "rung"))
-    walls = paired_sides(kept)
-    faults = kept["minor_faults"].groupby(kept["rung"]).sum() / kept["calls"].groupby(kept["rung"]).sum()
+    blocks = undisturbed(rows, ("process", "rung"))
+    walls = paired_sides(blocks)
+    faults = blocks["minor_faults"].groupby(blocks["rung"]).sum() / blocks["calls"].groupby(blocks["rung"]).sum()
     names = [name for name in meta.names if isinstance(name, str) and name in RUNGS]
     return Ladder(
         meta.subject,
         int(rows["process"].nunique()),
         tuple(_rung(name, walls, faults, meta.reasons.get(name)) for name in names),
         tuple(_layers(walls)),
-        tuple(_warnings(1 - len(kept) / len(rows), walls, [name for name in meta.names if name not in names])),
+        tuple(_warnings(1 - len(blocks) / len(rows), walls, [name for name in meta.names if name not in names])),
         meta.environment,
         directory,
     )

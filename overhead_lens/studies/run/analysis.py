@@ -283,13 +283,13 @@ def _of_steps(run: StoredRun) -> list[tuple[SampledThread, list[Stack]]]:
     # Steps fill any turn up to its last block with a stack of the loop.
     last_block = {turn: at for at, (turn, _) in enumerate(blocks) if at_home[at]}
     whole = _whole_turns(run, max(last_block, default=0))
-    found = []
+    step_blocks = []
     for at, (turn, thread) in enumerate(blocks):
         is_filled = turn in whole or (turn >= whole.start > 0 and at < last_block.get(turn, 0))
-        found.append((turn, thread, [*thread.stacks] if is_filled else at_home[at]))
-    in_turns = [(thread, inside) for turn, thread, inside in found if turn]
+        step_blocks.append((turn, thread, [*thread.stacks] if is_filled else at_home[at]))
+    in_turns = [(thread, inside) for turn, thread, inside in step_blocks if turn]
     enough = sum(stack.count for _, inside in in_turns for stack in inside) >= warnings.FEW_STACKS
-    return in_turns if enough else [(thread, inside) for _, thread, inside in found]
+    return in_turns if enough else [(thread, inside) for _, thread, inside in step_blocks]
 
 
 def _whole_turns(run: StoredRun, last: int) -> range:
@@ -399,9 +399,9 @@ def _from(stack: Stack, home: Place | None) -> Stack:
 
 def other_threads(run: StoredRun) -> list[SampledThread]:
     """All threads except the stepping thread, each with its stacks during the turns, or else all its stacks."""
-    found = [(turn, thread) for turn, thread in _threads(run) if not _has_steps(thread, run)]
-    seen = {(thread.process, thread.thread) for turn, thread in found if turn}
-    return joined([thread for turn, thread in found if turn or (thread.process, thread.thread) not in seen])
+    others = [(turn, thread) for turn, thread in _threads(run) if not _has_steps(thread, run)]
+    seen = {(thread.process, thread.thread) for turn, thread in others if turn}
+    return joined([thread for turn, thread in others if turn or (thread.process, thread.thread) not in seen])
 
 
 def _looks(run: StoredRun) -> int:
@@ -434,7 +434,7 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     # A stretch's first step holds what starting or ending an instrument left behind.
     table["is_bare"] = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
     others = [table[~steps["phase"].isin(left_out)].assign(is_bare=False) for left_out in _LEFT_OUT]
-    return next((kept for kept in (table[table["is_bare"]], *others) if len(kept) >= _FEWEST_STEPS), None)
+    return next((rows for rows in (table[table["is_bare"]], *others) if len(rows) >= _FEWEST_STEPS), None)
 
 
 def counters_by_step(steps: pd.DataFrame) -> pd.DataFrame:
@@ -494,8 +494,8 @@ def _host(
     classifier: Classifier,
 ) -> _StepHost:
     """Every category's time; that of compilations, which are rare and long, by the clock if the compiler reports them."""
-    told = counted is not None and counted["compile_ns"].any()
-    if told:
+    has_compile_times = counted is not None and counted["compile_ns"].any()
+    if has_compile_times:
         blocks = _without_compilations(blocks, classifier)
     if not any(blocks):
         return _StepHost(_unknown(wall.ns))
@@ -503,7 +503,7 @@ def _host(
     asleep = None if off_cores is None else slept(by_stacks, off_cores)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     checks: tuple[CrossCheck, ...] = ()
-    if traced is not None and not told:
+    if traced is not None and not has_compile_times:
         before = _in_operators(by_stacks)
         scale = _in_operators(shares) / before if before else 1.0
         sampled = operators_of_stacks(blocks, wall.ns * scale, classifier)
@@ -517,7 +517,7 @@ def _host(
         shares = with_backward(shares, backward.shares, worked_share)
         if off_cores is not None and (together := slept(shares, off_cores - backward.running_share)).disagree:
             shares, asleep = bounded(shares, together), together
-    if counted is None or not told:
+    if counted is None or not has_compile_times:
         return _StepHost(_divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share)
     known = counted[counted["is_counted"]]
     compiling = _estimate(known, "compile_ns")

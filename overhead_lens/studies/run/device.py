@@ -104,10 +104,10 @@ def run_device(
         moved = sorted((entered_ns + ahead_ns, left_ns + ahead_ns) for entered_ns, left_ns in region.entries)
         inside = [window for window in moved if begin_ns <= window[0] and window[1] <= end_ns]
         if inside:
-            found = (
+            region_shares = (
                 bare_share(device, kind, inside, len(inside), region.wall_ns, pauses) for device in analyzer.devices
             )
-            by_region.append(RegionDevice(region.name, len(inside), tuple(share for share, _ in found)))
+            by_region.append(RegionDevice(region.name, len(inside), tuple(share for share, _ in region_shares)))
     return RunDevice(
         steps=len(windows),
         step_ratio=(whole[1] - whole[0]) / len(windows) / wall_ns,

@@ -23,7 +23,7 @@ from overhead_lens.studies.run.slowest import SLOW
 
 SLOW_STEPS = "slow steps"
 
-# Below this share of the step a figure is not told.
+# A figure below this share of the step is left out.
 _LEAST_SHARE = 0.002
 
 # A category, or a part of one; why a hot loop lacks it; the remedy for it.
@@ -74,12 +74,12 @@ def end_to_end(run: RunBudget) -> EndToEnd:
     """The figures of a run that a hot loop of its step would miss."""
     bare = _bare_ns(run)
     hows = {remedy.name: remedy.how for remedy in built_in()}
-    found = [
+    shortfalls = [
         Shortfall(figure, ns, ns / run.wall.ns, because, remedy, hows.get(remedy, ""))
         for figure, ns, because, remedy in (*_slow(run, bare), *_lacking(run))
         if run.wall.ns and ns >= max(1, _LEAST_SHARE * run.wall.ns)
     ]
-    missed = tuple(sorted(found, key=lambda row: -row.ns))
+    missed = tuple(sorted(shortfalls, key=lambda row: -row.ns))
     median_ns = round(float(np.median(bare))) if len(bare) else None
     return EndToEnd(run, median_ns, missed, _sentence(run, missed), _notes(run))
 
@@ -89,8 +89,8 @@ def _bare_ns(run: RunBudget) -> Ints:
     if run.times is None or run.per != "step":
         return np.empty(0, dtype=np.int64)
     is_bare = run.times.phase == Phase.BARE
-    kept: Ints = run.times.ns[is_bare & np.append(False, is_bare[:-1])]
-    return kept
+    bare_ns: Ints = run.times.ns[is_bare & np.append(False, is_bare[:-1])]
+    return bare_ns
 
 
 def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
@@ -99,8 +99,11 @@ def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
     median = float(np.median(bare))
     slow = int((bare > SLOW * median).sum())
     reasons = Counter(step.because.partition(":")[0].partition(" (")[0] for step in run.slowest)
-    told = ", ".join(f"{reason} {count}x" for reason, count in reasons.most_common())
-    why = f"{slow:,} of {len(bare):,} steps took more than twice the median{f' (the slowest: {told})' if told else ''}"
+    causes = ", ".join(f"{reason} {count}x" for reason, count in reasons.most_common())
+    why = (
+        f"{slow:,} of {len(bare):,} steps took more than twice the median"
+        f"{f' (the slowest: {causes})' if causes else ''}"
+    )
     return [(SLOW_STEPS, round(bare.mean() - median), why, "")]
 
 

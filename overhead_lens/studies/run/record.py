@@ -89,11 +89,11 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
         except Exception as error:
             if child.returncode is None:
                 raise
-            raise NotStoredError(_said(folder, error), child.returncode) from error
+            raise NotStoredError(_error_line(folder, error), child.returncode) from error
         return folder, child.returncode
 
 
-def _said(folder: Path, error: Exception) -> str:
+def _error_line(folder: Path, error: Exception) -> str:
     """The line for an error at the program's end."""
     if isinstance(error, OSError):
         return cannot_write(folder, error)
@@ -225,7 +225,7 @@ def _notes(folder: Path) -> dict[str, Any]:
 
 
 def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[StoredRegion]:
-    wanted = Phase.BARE if has_steps else Phase.WARM_UP
+    budget_phase = Phase.BARE if has_steps else Phase.WARM_UP
     places = {
         name: [place for fields in its if (place := _region_place(*fields)) is not None]
         for name, its in notes.get("region_places", {}).items()
@@ -233,7 +233,7 @@ def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[StoredRegion]:
     return [
         StoredRegion(name, places[name], count, ns, squares, blocks)
         for name, phase, count, ns, squares, blocks in notes.get("regions", ())
-        if phase == wanted
+        if phase == budget_phase
     ]
 
 

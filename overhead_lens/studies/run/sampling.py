@@ -114,7 +114,7 @@ class RunSampler:
                 self._end()
             elif self._running.over:
                 self._refusing(self._replace)
-            elif area.read(Word.WANTED) > area.read(Word.ANSWERED):
+            elif area.read(Word.REQUESTED) > area.read(Word.ANSWERED):
                 self._refusing(self._answer)
             elif self._state is _State.PLACED:
                 self._placement.follow()
@@ -123,12 +123,12 @@ class RunSampler:
                 self._refusing(lambda: self._restart(_LEAST_RATE_HZ))
 
     def _answer(self) -> None:
-        wanted = self._area.read(Word.WANTED)
-        if wanted % 2:
+        request = self._area.read(Word.REQUESTED)
+        if request % 2:
             self._sample()
         else:
             self._rest()
-        self._area.write(Word.ANSWERED, wanted)
+        self._area.write(Word.ANSWERED, request)
 
     def _is_whole(self) -> bool:
         """Whether the program has shown no step for so long that it is looked at as a whole."""

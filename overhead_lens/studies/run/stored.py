@@ -79,7 +79,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
             ``time.perf_counter_ns``; 0 if that did not happen.
         before: Steps that passed before the first one was looked at.
         samples, errors: Stacks taken by the sampler in all turns, and stacks that it could not read.
-        rate_hz: Stacks a second that were asked for in the turns.
+        rate_hz: Stacks a second that were requested in the turns.
         reason: Why there are no stacks; empty where there are.
         traced_regions: When recorded steps entered and left each region, by ``time.perf_counter_ns``: the first times of each.
         unplaced: Why the program's threads were not placed while it was sampled; empty where they were or need not be.

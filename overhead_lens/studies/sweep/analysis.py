@@ -162,8 +162,8 @@ def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:
     """
     numbers = {name: number for number, name in enumerate(meta.variants)}
     labels = [_side(numbers.get(name, -1), point) for name, point in zip(rows["variant"], rows["point"], strict=True)]
-    kept = undisturbed(rows.assign(rung=labels), ("process", "rung"))
-    sides = paired_sides(kept)
+    blocks = undisturbed(rows.assign(rung=labels), ("process", "rung"))
+    sides = paired_sides(blocks)
     params = meta.points[0].params
     lines = [_variant(number, meta, sides) for number in range(len(meta.variants))]
     variants = tuple(line.variant for line in lines)
@@ -174,7 +174,7 @@ def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:
         variants,
         tuple(_crossing(left, right) for left, right in itertools.combinations(lines, 2)),
         tuple(_fastest_at(variants, at) for at in range(len(variants[0].points))),
-        tuple(_warnings(meta, len(kept) / len(rows))),
+        tuple(_warnings(meta, len(blocks) / len(rows))),
         meta.environment,
         directory,
     )
@@ -253,8 +253,8 @@ def _interval(drawn: Floats, value: float, tail: float = 0.025) -> Interval:
     return min(low, value), max(high, value)
 
 
-def _warnings(meta: SweepMeta, kept_share: float) -> Iterator[str]:
+def _warnings(meta: SweepMeta, undisturbed_share: float) -> Iterator[str]:
     if meta.unsettled:
         yield f"{meta.unsettled} workloads had not settled after their warm-up: their blocks may still drift"
-    if 1 - kept_share > DISTURBED_BLOCKS_SHARE:
-        yield f"{1 - kept_share:.0%} of the blocks were left out: the machine was disturbed"
+    if 1 - undisturbed_share > DISTURBED_BLOCKS_SHARE:
+        yield f"{1 - undisturbed_share:.0%} of the blocks were left out: the machine was disturbed"

@@ -107,19 +107,19 @@ def _check_integers(params: Any, swept: Sequence[str]) -> None:
 @operation
 def load(session: Session, **arguments: Any) -> dict[str, Any]:
     """Load and check a scenario at several sizes; returns its description."""
-    session.kept[_SWEEP] = sweep = SweepTimer(**arguments)
+    session.state[_SWEEP] = sweep = SweepTimer(**arguments)
     return sweep.describe()
 
 
 @operation
 def warm_up(session: Session, block_ns: int) -> int:
     """Compile and call every variant at every size until settled; returns how many calls did not settle."""
-    sweep: SweepTimer = session.kept[_SWEEP]
+    sweep: SweepTimer = session.state[_SWEEP]
     return sweep.warm_up(block_ns)
 
 
 @operation
 def time_blocks(session: Session, rounds: int, budget_ns: int, seed: int) -> list[dict[str, Any]]:
     """Time every variant at every size in turns: ``variant``, ``point``, ``block`` and the clock's columns."""
-    sweep: SweepTimer = session.kept[_SWEEP]
+    sweep: SweepTimer = session.state[_SWEEP]
     return sweep.measure(rounds, budget_ns, seed)

@@ -51,7 +51,7 @@ def described_collectives(
     inside = window_at([window for _, window in steps], called_ns).tolist()
     seen: dict[tuple[str, str], int] = {}
     made = []
-    for name, own, told, at, (start, dur, number, hidden) in zip(
+    for name, own, description, at, (start, dur, number, hidden) in zip(
         names, arguments, described, inside, zip(*columns, strict=True), strict=True
     ):
         step = steps[at][0] if at >= 0 else None
@@ -59,8 +59,8 @@ def described_collectives(
         called = str(own.get("Collective name") or name)
         index = seen[called, group] = seen.get((called, group), -1) + 1
         sequence = integer(own.get("Seq"))
-        told_seq = None if sequence < 0 else sequence
-        made.append(Collective(called, group, index, start, dur, *told, number, hidden, step, told_seq))
+        seq = None if sequence < 0 else sequence
+        made.append(Collective(called, group, index, start, dur, *description, number, hidden, step, seq))
     return tuple(made)
 
 

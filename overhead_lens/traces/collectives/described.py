@@ -65,18 +65,18 @@ def descriptions(
         arguments: Their own arguments.
     """
     sizes = group_sizes(trace)
-    asking = [at for at, own in enumerate(arguments) if not own.get("Collective name") and launch[at] >= 0]
-    calls = dict(zip(asking, _calls(host, launch[asking]), strict=True)) if asking else {}
+    undescribed = [at for at, own in enumerate(arguments) if not own.get("Collective name") and launch[at] >= 0]
+    calls = dict(zip(undescribed, _calls(host, launch[undescribed]), strict=True)) if undescribed else {}
     shared = Counter(chain[0] for chain in calls.values() if chain)
-    wanted = sorted({row for chain in calls.values() for row in chain})
+    call_rows = sorted({row for chain in calls.values() for row in chain})
     named = trace.events["name"].cat
-    names = dict(zip(wanted, named.categories[named.codes.to_numpy()[wanted]], strict=True))
-    told = dict(zip(wanted, trace.arguments(wanted), strict=True))
+    names = dict(zip(call_rows, named.categories[named.codes.to_numpy()[call_rows]], strict=True))
+    call_arguments = dict(zip(call_rows, trace.arguments(call_rows), strict=True))
     kernels = named.categories[named.codes.to_numpy()[rows]]
     made = []
     for at, (own, kernel) in enumerate(zip(arguments, kernels, strict=True)):
         chain = calls.get(at, [])
-        around = [(names[row], told[row]) for row in chain]
+        around = [(names[row], call_arguments[row]) for row in chain]
         message = _own(own) or _of_calls(around) or _Message(kind_of(kernel), "", None, None, None)
         message = _with_output(message, around)
         alone = not chain or shared[chain[0]] == 1

@@ -54,9 +54,9 @@ class Matched:
 def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
     """Collectives that two traces or more have; a send or a receive is of its pair of ranks alone, and is not one."""
     traces = [[one for one in mine if one.kind not in POINT_TO_POINT] for mine in traces]
-    telling = [mine for mine in traces if mine]
-    by_size = all(any(one.bytes is not None for one in mine) for mine in telling)
-    by_step = all(any(one.step is not None for one in mine) for mine in telling)
+    nonempty = [mine for mine in traces if mine]
+    by_size = all(any(one.bytes is not None for one in mine) for mine in nonempty)
+    by_step = all(any(one.step is not None for one in mine) for mine in nonempty)
     keys = [list(numbered(_alike(one, by_size=by_size, by_step=by_step) for one in mine)) for mine in traces]
     where: defaultdict[Hashable, list[tuple[int, Collective]]] = defaultdict(list)
     for number, mine in enumerate(traces):
@@ -83,12 +83,12 @@ def _at_one_time(common: Mapping[Hashable, _Parts]) -> dict[Hashable, _Parts]:
         for rank, other in others:
             apart[first, rank].append(other.end_ns - one.end_ns)
     clocks = {pair: int(np.median(differences)) for pair, differences in apart.items() if len(differences) >= _FEW}
-    kept: dict[Hashable, _Parts] = {}
+    remaining: dict[Hashable, _Parts] = {}
     for key, ((first, one), *others) in common.items():
         together = [(rank, other) for rank, other in others if _may_be_one(one, other, clocks.get((first, rank)))]
         if together:
-            kept[key] = ((first, one), *together)
-    return kept
+            remaining[key] = ((first, one), *together)
+    return remaining
 
 
 def _may_be_one(one: Collective, other: Collective, clock_ns: int | None) -> bool:

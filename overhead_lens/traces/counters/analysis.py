@@ -35,7 +35,9 @@ class Counted:
 def counted(trace: Trace, host: HostEvents, linked: Linked, end_ns: int) -> Counted:
     """Analyze the counters of a trace."""
     work = DeviceWork(trace, linked.rows)
-    found = tracks(trace.counters, distinct_values(work.device).tolist(), end_ns) if len(trace.counters) else []
+    counter_tracks = (
+        tracks(trace.counters, distinct_values(work.device).tolist(), end_ns) if len(trace.counters) else []
+    )
     ranged, joined_by = ranges(trace, host, linked)
     devices, occupancy = occupancies(work, trace)
     products, left_out = product_rates(trace, host, linked)
@@ -45,7 +47,7 @@ def counted(trace: Trace, host: HostEvents, linked: Linked, end_ns: int) -> Coun
     copies = copy_rates(work)
     has_rates = bool(products or copies) or any(one.gflop_s for one in ranged)
     made = Counters(
-        tracks=summaries(found, work) if found else (),
+        tracks=summaries(counter_tracks, work) if counter_tracks else (),
         ranges=ranged,
         joined_by=joined_by,
         devices=devices,
@@ -56,4 +58,4 @@ def counted(trace: Trace, host: HostEvents, linked: Linked, end_ns: int) -> Coun
         notes=tuple(notes),
         peaks=NO_PEAKS if has_rates else "",
     )
-    return Counted(made, tuple(found))
+    return Counted(made, tuple(counter_tracks))

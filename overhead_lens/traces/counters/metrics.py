@@ -33,10 +33,10 @@ def flop(metrics: Mapping[str, float]) -> dict[str, float]:
 
     Additions, multiplications, and fused ones twice (Yang et al., Hierarchical Roofline Analysis, 2020, arXiv:2009.02449).
     """
-    found = {}
+    counts = {}
     for precision, letter in _PRECISIONS.items():
         names = [f"smsp__sass_thread_inst_executed_op_{letter}{op}_pred_on.sum" for op in ("add", "mul", "fma")]
         if all(name in metrics for name in names):
             add, mul, fma = (metrics[name] for name in names)
-            found[precision] = add + mul + 2 * fma
-    return found
+            counts[precision] = add + mul + 2 * fma
+    return counts

@@ -116,12 +116,12 @@ def held(start_ns: Ints, period_ns: int | None, end_ns: int) -> tuple[Ints, Ints
     )
 
 
-def summaries(found: Sequence[Track], work: DeviceWork) -> tuple[CounterTrack, ...]:
+def summaries(counter_tracks: Sequence[Track], work: DeviceWork) -> tuple[CounterTrack, ...]:
     """What the result says of the counters, at most ``_MOST_TRACKS``."""
     kernels = dict(work.groups(~work.is_copy))
     return tuple(
         _summary(track, () if track.device not in kernels else _kernels(track, work, kernels[track.device]))
-        for track in found[:_MOST_TRACKS]
+        for track in counter_tracks[:_MOST_TRACKS]
     )
 
 

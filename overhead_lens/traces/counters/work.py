@@ -39,12 +39,12 @@ class DeviceWork:
         self.start_ns = events["start_ns"].to_numpy()[rows]
         self.dur_ns = events["dur_ns"].to_numpy()[rows]
         self.is_copy: Bools = device_kinds(events, rows) == COPY
-        self._told = trace.work
+        self._frame = trace.work
         self._at = first_places(trace.work["row"].to_numpy(), rows)
 
     def column(self, name: str) -> Ints:
         """A column of the work frame per device event; -1 where it does not say."""
-        return taken(self._told[name].to_numpy().astype(np.int64), self._at)
+        return taken(self._frame[name].to_numpy().astype(np.int64), self._at)
 
     def groups(self, which: Bools) -> list[tuple[int, Ints]]:
         """Device and its events of those chosen."""
@@ -63,11 +63,11 @@ def occupancies(work: DeviceWork, trace: Trace) -> tuple[tuple[DeviceOccupancy, 
     occupancy, blocks, warps = (
         work.column(f"{name}_millionths") for name in ("occupancy", "blocks_per_sm", "warps_per_sm")
     )
-    says = (occupancy >= 0) | (blocks >= 0)
+    is_known = (occupancy >= 0) | (blocks >= 0)
     uncomputed = (occupancy == 0) & (warps >= _MILLION)
     occupancy = np.where(uncomputed, -1, occupancy)
     devices, kernels = [], []
-    for number, mine in work.groups(~work.is_copy & says):
+    for number, mine in work.groups(~work.is_copy & is_known):
         is_its = ~work.is_copy & (work.device == number)
         whole_ns = int(work.dur_ns[is_its].sum())
         properties = next((each for each in trace.device_properties if each.get("id") == number), {})

@@ -259,8 +259,8 @@ class WindowAnalysis:
         name, place = np.divmod(alike[there], max(1, len(devices)))
         figures = (column[there].tolist() for column in (count, on_count, least_ns, total_ns))
         names = (graph.labels.names[code] for code in name.tolist())
-        found = map(Slack, names, map(str, devices[place].tolist()), *figures)
-        yield from sorted(found, key=lambda slack: (slack.least_ns, slack.total_ns, slack.kernel, slack.device))
+        slacks = map(Slack, names, map(str, devices[place].tolist()), *figures)
+        yield from sorted(slacks, key=lambda slack: (slack.least_ns, slack.total_ns, slack.kernel, slack.device))
 
     def _assumed(self) -> Mapping[str, int]:
         kinds = self._graph.kind[self._edges]

@@ -43,7 +43,7 @@ from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.intervals import NOTHING, distinct_values, found_in
+from overhead_lens.traces.intervals import NOTHING, distinct_values, is_among
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.timeline import ordered
 
@@ -159,10 +159,10 @@ class _Builder:
         used[hosts + len(work) :] = lasting
         edges = [*self._program(), *self._backward(), self._device(starts, ends), self._stream(starts, ends)]
         edges += [*self._launches(starts), *self._synchronizations(ends)]
-        told = self._waits.stream_waits()
-        self._break(STREAM_WAIT, told.contradicted)
-        edges.append(self._waited(STREAM_WAIT, told, starts, ends))
-        if not self._waits.told.waits:
+        stream_waits = self._waits.stream_waits()
+        self._break(STREAM_WAIT, stream_waits.contradicted)
+        edges.append(self._waited(STREAM_WAIT, stream_waits, starts, ends))
+        if not self._waits.sync_events.waits:
             assumed = self._waits.assumed_stream_waits(self._expected(edges, starts, time_ns))
             edges.append(self._waited(ASSUMED_WAIT, assumed, starts, ends))
         return self._ordered(edges, time_ns, used, starts, ends)
@@ -421,7 +421,7 @@ class _Builder:
             self.work,
             {name: count for name, count in zip(EDGES, counts, strict=True) if count},
             dict(sorted(self._broken.items())),
-            self._waits.told.count,
+            self._waits.sync_events.count,
         )
 
     def _ranks(self) -> tuple[Ints, Ints, Ints, Bools]:
@@ -434,7 +434,7 @@ class _Builder:
         thread = np.repeat(np.arange(len(self._chains), dtype=np.int32), np.diff(self._offsets))
         autograd = np.array([pieces.timeline.is_autograd for pieces in self._threads.values()] or [False])
         autograd[0] = False
-        begins = np.concatenate([np.zeros(0, bool), *(found_in(one.time_ns, passes) for one in self._chains)])
+        begins = np.concatenate([np.zeros(0, bool), *(is_among(one.time_ns, passes) for one in self._chains)])
         host = np.where(autograd[thread], np.where(begins, _AUTOGRAD_BEGINS, _AUTOGRAD), _HOST) if hosts else thread
         ranks = (host, np.where(lasting, _STARTS, _ENDS), np.full(len(work), _ENDS))
         rank = np.concatenate(ranks, dtype=np.int8, casting="same_kind")

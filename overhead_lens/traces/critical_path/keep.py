@@ -41,7 +41,7 @@ class _Maker:
     def __init__(self, paths: PathAnalysis, rows: Ints) -> None:
         graph = paths.graph
         self._graph, self._windows, self._work = graph, paths.windows, graph.work
-        self._coarse, self._told = _coarse(graph.labels)
+        self._coarse, self._label_rows = _coarse(graph.labels)
         self._position, self._number = _positions(graph, rows)
         end = _ends(graph)[self._position]
         lasts = self._work.end_ns[self._position] > self._work.start_ns[self._position]
@@ -81,7 +81,7 @@ class _Maker:
             start_ns,
             self._work.end_ns[self._position] - start_ns,
             _small(used, self._own_label),
-            _labels(self._told[used], graph.labels),
+            _labels(self._label_rows[used], graph.labels),
             int(np.searchsorted(used, self._coarse[0])),
         )
 
@@ -109,18 +109,20 @@ class _Maker:
         """The nodes that remain after merging equal neighbors, with one label for the time before each."""
         graph, pure = self._graph, self._pure()
         before = self._joined(needed, entry, pure)
-        kept = np.flatnonzero(before > _DROPPED)
-        before, pure = before[kept], pure[kept]
+        remaining = np.flatnonzero(before > _DROPPED)
+        before, pure = before[remaining], pure[remaining]
         ended_ns = self._work.end_ns[self._position]
         since_ns = np.where(
             before >= 0, _of(graph.time_ns, before, 0), _of(ended_ns, np.maximum(through(before), -1), 0)
         )
-        nodes = _Nodes(kept, graph.time_ns, before, np.where(pure >= 0, pure, self._label[kept]))
-        mixed = np.flatnonzero((pure < 0) & (self._span_ns[kept] > 0))
-        weight_ns, delay_ns = self._weight_ns[kept[mixed]], graph.delay_ns[kept[mixed]]
+        nodes = _Nodes(remaining, graph.time_ns, before, np.where(pure >= 0, pure, self._label[remaining]))
+        mixed = np.flatnonzero((pure < 0) & (self._span_ns[remaining] > 0))
+        weight_ns, delay_ns = self._weight_ns[remaining[mixed]], graph.delay_ns[remaining[mixed]]
         late = delay_ns > 0
         at = mixed.copy()
-        at[late] = nodes.cut(mixed[late], (nodes.time_ns[mixed] - delay_ns)[late], self._delay_label[kept[mixed[late]]])
+        at[late] = nodes.cut(
+            mixed[late], (nodes.time_ns[mixed] - delay_ns)[late], self._delay_label[remaining[mixed[late]]]
+        )
         until_ns = since_ns[mixed] + weight_ns
         nodes.label[at[weight_ns == 0]] = self._coarse[0]
         both = (weight_ns > 0) & (until_ns < nodes.time_ns[at])
@@ -150,10 +152,10 @@ class _Nodes:
         place: The number of each node of the graph; ``NOWHERE`` for one that is left out.
     """
 
-    def __init__(self, kept: Ints, graph_time_ns: Ints, before: Ints, label: Ints) -> None:
+    def __init__(self, remaining: Ints, graph_time_ns: Ints, before: Ints, label: Ints) -> None:
         self.place = np.full(len(graph_time_ns), NOWHERE, dtype=np.int64)
-        self.place[kept] = np.arange(len(kept))
-        self.time_ns, self.label = graph_time_ns[kept], label
+        self.place[remaining] = np.arange(len(remaining))
+        self.time_ns, self.label = graph_time_ns[remaining], label
         self.before = np.where(before >= 0, _of(self.place, before, NOWHERE), before)
 
     def cut(self, at: Ints, time_ns: Ints, label: Ints) -> Ints:

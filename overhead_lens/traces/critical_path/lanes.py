@@ -18,7 +18,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BACKWARD, ENGINE, ThreadPieces, cut_at
-from overhead_lens.traces.intervals import Union, found_in
+from overhead_lens.traces.intervals import Union, is_among
 
 _WAIT = HOST_CATEGORIES.index("wait")
 
@@ -88,7 +88,7 @@ def _waits(pieces: ThreadPieces, kind: Ints, passes: Union, *, is_busiest: bool)
         return passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
     # One of several autograd threads may begin after the pass does, or end before it.
     ends_ns = pieces.start_ns + pieces.dur_ns
-    outer = gap & (found_in(pieces.start_ns, passes.start_ns) | found_in(ends_ns, passes.end_ns))
+    outer = gap & (is_among(pieces.start_ns, passes.start_ns) | is_among(ends_ns, passes.end_ns))
     waiting: Bools = (kind == _WAIT) | (outer & (pieces.owner < 0))
     return waiting
 

@@ -83,8 +83,8 @@ class WindowGraph:
         end = int(np.argmax(ends)) if len(ends) else -1
         nodes = np.empty(count, dtype=np.int64)
         start = int(self.last[end]) if end >= 0 else SOURCE
-        found = run(_walk, (choice, self.source, start), (nodes,), self.trace_nodes)
-        nodes = nodes[:found][::-1]
+        length = run(_walk, (choice, self.source, start), (nodes,), self.trace_nodes)
+        nodes = nodes[:length][::-1]
         return Path(nodes, choice[nodes], end, value, tail, choice)
 
 

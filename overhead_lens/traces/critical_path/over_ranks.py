@@ -340,8 +340,8 @@ def _costliest(steps: Sequence[Counter[str]]) -> frozenset[str]:
 
 
 def _named(times: Counter[str], chosen: frozenset[str]) -> tuple[PathTime, ...]:
-    found = [PathTime(name, ns) for name, ns in times.items() if name in chosen]
-    return tuple(sorted(found, key=lambda time: (-time.ns, time.name)))
+    path_times = [PathTime(name, ns) for name, ns in times.items() if name in chosen]
+    return tuple(sorted(path_times, key=lambda time: (-time.ns, time.name)))
 
 
 def _notes(

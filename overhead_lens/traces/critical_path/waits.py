@@ -107,7 +107,7 @@ class Waits:
     def __init__(self, trace: Trace, work: PathWork) -> None:
         self._events = trace.events
         self._work = work
-        self.told = synchronizations(trace)
+        self.sync_events = synchronizations(trace)
         frame = trace.events
         self._start_ns, self._dur_ns = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
         self._calls = runtime_rows(frame)
@@ -130,7 +130,7 @@ class Waits:
 
     def stream_waits(self) -> StreamWaits:
         """Waits of streams that the trace records."""
-        correlation, device, stream = np.array(self.told.waits, dtype=np.int64).reshape(-1, 3).T
+        correlation, device, stream = np.array(self.sync_events.waits, dtype=np.int64).reshape(-1, 3).T
         rows = self._rows_of(correlation)
         time_ns = self._start_ns[rows]
         waiting = self._by_stream.first_from(self._group(device, stream), time_ns)
@@ -144,17 +144,17 @@ class Waits:
     def assumed_stream_waits(self, expected_ns: Ints) -> StreamWaits:
         """Waits that would explain why events start later than ``expected_ns`` (int64 per event)."""
         work = self._work
-        asking = np.flatnonzero((work.launch >= 0) & (work.start_ns > expected_ns))
-        candidate = self._ended_elsewhere(asking)
-        tells = candidate >= 0
-        tells[tells] = work.end_ns[candidate[tells]] > expected_ns[asking[tells]]
-        asking, candidate = asking[tells], candidate[tells]
-        same_graph = work.is_graph[asking] & (work.launch[asking] == work.launch[candidate])
-        earlier = work.called_ns[candidate] < work.called_ns[asking]
-        keep = same_graph | (earlier & self._wait_called(asking))
-        return StreamWaits(asking[keep], candidate[keep], 0)
+        waiting = np.flatnonzero((work.launch >= 0) & (work.start_ns > expected_ns))
+        candidate = self._ended_elsewhere(waiting)
+        explains = candidate >= 0
+        explains[explains] = work.end_ns[candidate[explains]] > expected_ns[waiting[explains]]
+        waiting, candidate = waiting[explains], candidate[explains]
+        same_graph = work.is_graph[waiting] & (work.launch[waiting] == work.launch[candidate])
+        earlier = work.called_ns[candidate] < work.called_ns[waiting]
+        keep = same_graph | (earlier & self._wait_called(waiting))
+        return StreamWaits(waiting[keep], candidate[keep], 0)
 
-    def _ended_elsewhere(self, asking: Ints) -> Ints:
+    def _ended_elsewhere(self, waiting: Ints) -> Ints:
         """The event that ended last before each started, on another stream of its device; -1 for none."""
         work = self._work
         order = np.lexsort((np.arange(len(work)), work.end_ns, work.device))
@@ -163,26 +163,26 @@ class Waits:
         differs = np.append([False], (group[1:] != group[:-1]))[: len(order)]
         # The position before a run of one stream in this order.
         elsewhere = np.maximum.accumulate(np.where(differs, place - 1, -1))
-        found = np.full(len(asking), -1, dtype=np.int64)
-        for number in distinct_values(work.device[asking]).tolist():
+        last = np.full(len(waiting), -1, dtype=np.int64)
+        for number in distinct_values(work.device[waiting]).tolist():
             first, past = np.searchsorted(device, [number, number], "left")[0], np.searchsorted(device, number, "right")
-            mine = np.flatnonzero(work.device[asking] == number)
-            at = first + np.searchsorted(work.end_ns[order[first:past]], work.start_ns[asking[mine]], "right") - 1
+            mine = np.flatnonzero(work.device[waiting] == number)
+            at = first + np.searchsorted(work.end_ns[order[first:past]], work.start_ns[waiting[mine]], "right") - 1
             inside = at >= first
-            same = inside & (group[np.maximum(at, 0)] == work.group[asking[mine]])
+            same = inside & (group[np.maximum(at, 0)] == work.group[waiting[mine]])
             at = np.where(same, elsewhere[np.maximum(at, 0)], at)
-            found[mine] = np.where(inside & (at >= first), order[np.maximum(at, 0)], -1)
-        return found
+            last[mine] = np.where(inside & (at >= first), order[np.maximum(at, 0)], -1)
+        return last
 
-    def _wait_called(self, asking: Ints) -> Bools:
+    def _wait_called(self, waiting: Ints) -> Bools:
         """Whether a wait for an event was called since the launch before on the stream; True in a trace without such calls."""
         times = np.sort(self._start_ns[self._named(torch_names.STREAM_WAITS)])
         if not len(times):
-            return np.ones(len(asking), dtype=bool)
+            return np.ones(len(waiting), dtype=bool)
         called_ns = self._work.called_ns
-        before = self._by_stream.last_before(self._work.group[asking], called_ns[asking])
+        before = self._by_stream.last_before(self._work.group[waiting], called_ns[waiting])
         since = np.where(before >= 0, np.searchsorted(times, called_ns[before], "right"), 0) if len(before) else before
-        return np.searchsorted(times, called_ns[asking], "right") > since
+        return np.searchsorted(times, called_ns[waiting], "right") > since
 
     def _named(self, pattern: re.Pattern[str]) -> Ints:
         """Rows of the runtime and driver calls of some names."""
@@ -197,11 +197,11 @@ class Waits:
             rows = self._named(pattern)
             yield (rows, self._start_ns[rows], *find(rows))
         rows = self._named(torch_names.RELEASE)
-        found = self._ended_by(rows)
+        device_event = self._ended_by(rows)
         # A call that returns at once did not wait.
-        waited = found >= 0
-        waited[waited] = self._work.end_ns[found[waited]] > self._start_ns[rows[waited]]
-        yield rows, self._start_ns[rows], np.where(waited, found, -1), np.ones(len(rows), dtype=bool)
+        waited = device_event >= 0
+        waited[waited] = self._work.end_ns[device_event[waited]] > self._start_ns[rows[waited]]
+        yield rows, self._start_ns[rows], np.where(waited, device_event, -1), np.ones(len(rows), dtype=bool)
 
     def _of_device(self, rows: Ints) -> tuple[Ints, Bools]:
         last = self._launched_last(rows)
@@ -212,10 +212,10 @@ class Waits:
     def _of_stream(self, rows: Ints) -> tuple[Ints, Bools]:
         last = self._launched_last(rows)
         group = self._place(self._work.group, last)
-        told = [self.told.streams.get(each) for each in self._correlations(rows)]
-        known = np.array([each is not None for each in told], dtype=bool)
+        streams = [self.sync_events.streams.get(each) for each in self._correlations(rows)]
+        known = np.array([each is not None for each in streams], dtype=bool)
         if known.any():
-            device, stream = np.array([each for each in told if each is not None], dtype=np.int64).reshape(-1, 2).T
+            device, stream = np.array([each for each in streams if each is not None], dtype=np.int64).reshape(-1, 2).T
             group[known] = self._group(device, stream)
         return self._by_stream.latest_before(group, self._start_ns[rows]), ~known
 
@@ -227,22 +227,22 @@ class Waits:
 
     def _of_event(self, rows: Ints) -> tuple[Ints, Bools]:
         correlation = np.array(self._correlations(rows), dtype=np.int64)
-        known = np.array([each in self.told.events for each in correlation.tolist()], dtype=bool)
-        found = self._ended_by(rows)
+        known = np.array([each in self.sync_events.events for each in correlation.tolist()], dtype=bool)
+        device_event = self._ended_by(rows)
         if known.any():
-            found[known] = self._recorded(correlation[known], self._start_ns[rows[known]])
-        return found, ~known
+            device_event[known] = self._recorded(correlation[known], self._start_ns[rows[known]])
+        return device_event, ~known
 
     def _ended_by(self, rows: Ints) -> Ints:
         """The event that ended last before each call returned, if it was launched before the call; -1 for none."""
         work = self._work
-        found = np.full(len(rows), -1, dtype=np.int64)
+        device_event = np.full(len(rows), -1, dtype=np.int64)
         if len(work) and len(rows):
             order = np.lexsort((np.arange(len(work)), work.end_ns))
             at = np.searchsorted(work.end_ns[order], self._start_ns[rows] + self._dur_ns[rows], "right") - 1
             last = order[np.maximum(at, 0)]
-            found = np.where((at >= 0) & (work.called_ns[last] < self._start_ns[rows]), last, -1)
-        return found
+            device_event = np.where((at >= 0) & (work.called_ns[last] < self._start_ns[rows]), last, -1)
+        return device_event
 
     def _copies(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
         """Copies that began during their call: it waited for what was before them, and for those that were over."""
@@ -273,8 +273,8 @@ class Waits:
 
     def _recorded(self, correlation: Ints, else_ns: Ints) -> Ints:
         """The last event launched to the stream that an event was recorded on, before it was recorded; -1 for none."""
-        told = [self.told.events[each] for each in correlation.tolist()]
-        device, stream, record = np.array(told, dtype=np.int64).reshape(-1, 3).T
+        records = [self.sync_events.events[each] for each in correlation.tolist()]
+        device, stream, record = np.array(records, dtype=np.int64).reshape(-1, 3).T
         rows = self._rows_of(record)
         time_ns = np.where(rows >= 0, self._start_ns[rows], else_ns) if len(rows) else else_ns
         return self._by_stream.latest_before(self._group(device, stream), time_ns)

@@ -186,5 +186,5 @@ def _runs(recorded: Recorded, device: DeviceTimeline, chosen: Bools) -> tuple[In
     able = (chosen & (device.linked.launch >= 0) & ~device.linked.is_graph)[order]
     breaks = ~able | np.append(True, stream[order][1:] != stream[order][:-1]) | np.append(True, ~able[:-1])
     run = np.cumsum(breaks)
-    kept = able & (np.bincount(run, weights=able)[run] > 1)
-    return order[kept], run[kept]
+    in_runs = able & (np.bincount(run, weights=able)[run] > 1)
+    return order[in_runs], run[in_runs]

@@ -19,7 +19,7 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
     known = joined([one.when for one in causes])
     launching = joined([one.when for one in causes if one.finding.id != "unfused_optimizer"])
     own = list(long_host_work(recorded, known))
-    found = [
+    candidates = [
         *causes,
         *own,
         *host_bound(recorded, launching),
@@ -31,11 +31,11 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
         *dispatcher_of_small_operators(recorded, known),
         *kernels_on_host(recorded),
     ]
-    others = [one for one in found if one.finding.id not in (COMPUTES, KERNELS)]
+    others = [one for one in candidates if one.finding.id not in (COMPUTES, KERNELS)]
     if any(one.finding.share >= CAUSE_SHARE for one in others):
         # To compute is the purpose, so it is a cause only without another.
-        found = others
-    ranked = sorted(found, key=lambda one: -one.finding.bound_ns)
+        candidates = others
+    ranked = sorted(candidates, key=lambda one: -one.finding.bound_ns)
     return tuple(replace(one.finding, overlaps=_overlaps(one, ranked)) for one in ranked)
 
 

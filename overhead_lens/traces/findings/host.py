@@ -146,9 +146,9 @@ def _memory(recorded: Recorded) -> Iterator[Located]:
     named, place = recorded.of_calls(calls, recorded.host.dur_ns[calls]), recorded.place(longest)
     growing = [memory for memory in recorded.memory if memory.grows and memory.device != "cpu"]
     if growing and growing[0].kept:
-        kept = growing[0].kept[0]
-        named = (*named, Evidence(kept.operator, kept.blocks, 0, kept.module, kept.line))
-        place = (kept.module, kept.line)
+        holder = growing[0].kept[0]
+        named = (*named, Evidence(holder.operator, holder.blocks, 0, holder.module, holder.line))
+        place = (holder.module, holder.line)
     yield from recorded.located(_GROWTH if growing else _MEMORY, recorded.at_most(when), when, named, place)
 
 

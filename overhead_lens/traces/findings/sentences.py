@@ -9,7 +9,7 @@ from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.units import format_ns
 
-_SAID = {
+_CLAUSES = {
     "exposed_communication": "the device only communicates for {time}",
     "exposed_copies": "the device only copies for {time}",
     "device_bound": "the device computes for {time}",
@@ -53,23 +53,23 @@ def sentence(finding: Finding) -> str:
     The place is that of the event it names. Findings about calls give the place of the call.
     """
     time = f"{format_ns(finding.bound_ns)} ({finding.share:.0%})"
-    said = _SAID.get(finding.id, finding.summary + ": {time}").format(time=time)
+    clause = _CLAUSES.get(finding.id, finding.summary + ": {time}").format(time=time)
     led = next((each for each in finding.evidence if not _UNNAMED.match(each.name) and each.ns), None)
     where = _where(finding.module, finding.line, "" if led is None else short_name(led.name))
     if finding.id in _OF_CALLS:
-        said, where = said + where, ""
+        clause, where = clause + where, ""
     largest = finding.evidence[0] if finding.evidence else None
     if largest is not None and largest.name == _BETWEEN:
-        return f"{said}, {'mostly' if 2 * largest.ns > finding.bound_ns else 'led by time'} between events"
+        return f"{clause}, {'mostly' if 2 * largest.ns > finding.bound_ns else 'led by time'} between events"
     if led is None:
-        return said + where
+        return clause + where
     led = led if finding.id not in _OF_CALLS and (finding.module or finding.line) else replace(led, module="", line="")
-    kept = ""
+    source = ""
     if finding.id == "memory_growth":
-        kept = next((f"; what stays is from {_at(each)}" for each in finding.evidence if not each.ns), "")
+        source = next((f"; what stays is from {_at(each)}" for each in finding.evidence if not each.ns), "")
     if led.ns > finding.bound_ns:
-        return f"{said}, out of {format_ns(led.ns)} of {_at(led)}{kept}"
-    return f"{said}, {'mostly' if 2 * led.ns > finding.bound_ns else 'led by'} {_at(led, format_ns(led.ns))}{kept}"
+        return f"{clause}, out of {format_ns(led.ns)} of {_at(led)}{source}"
+    return f"{clause}, {'mostly' if 2 * led.ns > finding.bound_ns else 'led by'} {_at(led, format_ns(led.ns))}{source}"
 
 
 def _at(led: Evidence, time: str = "") -> str:

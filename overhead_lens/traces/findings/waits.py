@@ -79,12 +79,12 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Located]:
         if chosen.any():
             mine = calls[chosen]
             copies = bool(is_copy[chosen].all())
-            yield from _found(
+            yield from _wait_findings(
                 recorded, wording, mine, (starts_ns[mine], ends_ns[mine]), NOTHING if copies else known, copies
             )
 
 
-def _found(
+def _wait_findings(
     recorded: Recorded, wording: Wording, calls: Ints, waits: tuple[Ints, Ints], known: Union, copies: bool
 ) -> Iterator[Located]:
     waits_ns = waits[1] - waits[0]

@@ -85,17 +85,17 @@ def _point(analysis: TraceAnalysis, given: int | None) -> BatchPoint:
     if not analysis.launch_figures:
         return BatchPoint(analysis.path, size, told_by, "", "trace", 0.0, 0.0, 0.0, None)
     device = max(analysis.launch_figures, key=lambda one: one.whole.kernels)
-    told = _figures(device)
+    figures = _figures(device)
     return BatchPoint(
         analysis.path,
         size,
         told_by,
         device.device,
         "step" if device.steps else "trace",
-        float(median(one.kernels for one in told)),
-        float(median(one.tklqt_ns for one in told)),
-        float(median(one.queued_ns for one in told)),
-        _verdict([one.bound for one in told if one.bound is not None]),
+        float(median(one.kernels for one in figures)),
+        float(median(one.tklqt_ns for one in figures)),
+        float(median(one.queued_ns for one in figures)),
+        _verdict([one.bound for one in figures if one.bound is not None]),
     )
 
 
@@ -110,10 +110,10 @@ def _verdict(bounds: Sequence[Bound]) -> Bound | None:
     return most if 2 * count > len(bounds) else "neither"
 
 
-def _from(told: Sequence[tuple[int, bool]]) -> int | None:
-    """The smallest size from which on ``told`` is true for all sizes."""
-    no = [size for size, holds in told if not holds]
-    return min((size for size, _ in told if not no or size > max(no)), default=None)
+def _from(conditions: Sequence[tuple[int, bool]]) -> int | None:
+    """The smallest size from which on the condition is true for all sizes."""
+    no = [size for size, holds in conditions if not holds]
+    return min((size for size, _ in conditions if not no or size > max(no)), default=None)
 
 
 def _notes(points: Sequence[BatchPoint]) -> list[str]:

@@ -185,7 +185,7 @@ def _others(one: RankTime, ranks: Sequence[RankTime]) -> list[RankTime]:
 
 def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Finding, ...]:
     """A finding for each rank that comes last in collectives, the longest lead first."""
-    found = []
+    findings = []
     for holder in delays.holders if delays is not None else ():
         rank = next(rank for rank in ranks if rank.label == holder.rank)
         if not holder.lead_ns:
@@ -194,7 +194,7 @@ def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Fin
         share = holder.lead_ns / rank.wall_ns if rank.wall_ns else 0.0
         name = f"rank {rank.label}" if rank.label.isdecimal() else rank.label
         led = f", which spends {format_ns(more[0].excess_ns)} more than the others in {more[0].name}" if more else ""
-        found.append(
+        findings.append(
             Finding(
                 "straggler",
                 more[0].name if more else "unattributed",
@@ -208,7 +208,7 @@ def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Fin
                 sentence=f"the others wait {format_ns(holder.lead_ns)} ({share:.0%}) for {name}{led}",
             )
         )
-    return tuple(sorted(found, key=lambda each: -each.bound_ns))
+    return tuple(sorted(findings, key=lambda each: -each.bound_ns))
 
 
 def _path(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> PathOverRanks | None:

@@ -108,7 +108,7 @@ class _DeviceKernels:
         self, budget: DeviceBudget, at: int, steps: Sequence[TraceStep], decoding: tuple[Ints, Ints]
     ) -> DeviceLaunches:
         """All of them."""
-        told = tuple(
+        step_figures = tuple(
             StepFigures(step.step, self._within(*step.window.bounds, bound_of(step.devices[at]))) for step in steps
         )
         first, last = (np.searchsorted(self._called, edges, "left") for edges in decoding)
@@ -118,8 +118,8 @@ class _DeviceKernels:
             self._unknown,
             self._repaired,
             self._between(0, -1, bound_of(budget)),
-            told,
-            median(one.figures.kernels for one in told) if told else None,
+            step_figures,
+            median(one.figures.kernels for one in step_figures) if step_figures else None,
             round(float((last - first).sum()) / len(first), 3) if len(first) else None,
             len(first),
         )

@@ -78,7 +78,7 @@ class DeviceLife:
             churn=churned[:_MOST_HOLDERS],
             churn_bytes=sum(holder.bytes for holder in churned),
             churn_blocks=int(churn.sum()),
-            kept=self._holders(self._kept(begun), by_class=True)[:_MOST_HOLDERS],
+            kept=self._holders(self._unreleased(begun), by_class=True)[:_MOST_HOLDERS],
             steps=tuple(self._step(number, each) for (number, _), each in zip(steps, begun, strict=True)),
             over_time=series(live),
             repairs=live.repairs,
@@ -112,9 +112,9 @@ class DeviceLife:
         made: pd.DataFrame = pd.DataFrame(columns)
         return made
 
-    def _texts(self, codes: Ints, told: Callable[[str], str]) -> Any:
+    def _texts(self, codes: Ints, text_of: Callable[[str], str]) -> Any:
         """A column of names, the same categories for every device: names that do not encode cannot be joined as text."""
-        texts = [*map(told, self.where.names), ""]
+        texts = [*map(text_of, self.where.names), ""]
         distinct = {text: at for at, text in enumerate(dict.fromkeys(texts))}
         number = np.array([distinct[text] for text in texts], dtype=np.int32)[codes]
         index: Any = pd.Index(list(distinct), dtype=object)
@@ -139,8 +139,8 @@ class DeviceLife:
         modules, module = self._modules(module, by_class=by_class)
         keys = pd.DataFrame({"operator": operator, "module": module, "line": line})
         keys = keys.assign(kind=self.kind[at], bytes=self.live.blocks.bytes[at])
-        found = keys.groupby(["operator", "module", "line", "kind"])["bytes"].agg(["size", "sum"]).reset_index()
-        found = found.sort_values(["sum", "size", "operator", "module", "line"], ascending=False)
+        totals = keys.groupby(["operator", "module", "line", "kind"])["bytes"].agg(["size", "sum"]).reset_index()
+        totals = totals.sort_values(["sum", "size", "operator", "module", "line"], ascending=False)
         names = self.where.names
 
         def name(code: int) -> str:
@@ -148,7 +148,7 @@ class DeviceLife:
 
         return tuple(
             MemoryHolder(name(operator), modules[module], name(line), KINDS[kind], blocks, size)
-            for operator, module, line, kind, blocks, size in found.astype(int).itertuples(index=False)
+            for operator, module, line, kind, blocks, size in totals.astype(int).itertuples(index=False)
         )
 
     def _modules(self, codes: Ints, *, by_class: bool) -> tuple[list[str], Ints]:
@@ -182,13 +182,13 @@ class DeviceLife:
             inside[begun[blocks.last[begun] < last]] = True
         return inside
 
-    def _kept(self, steps: Sequence[_Begun]) -> Bools:
+    def _unreleased(self, steps: Sequence[_Begun]) -> Bools:
         """Which blocks were allocated in a step, but the first and the last, and never released."""
         blocks = self.live.blocks
-        kept = np.zeros(len(blocks.first), dtype=bool)
+        unreleased = np.zeros(len(blocks.first), dtype=bool)
         for begun, _, _ in steps[1:-1]:
-            kept[begun[blocks.last[begun] == len(self.live.rows)]] = True
-        return kept
+            unreleased[begun[blocks.last[begun] == len(self.live.rows)]] = True
+        return unreleased
 
     def _step(self, number: int, step: _Begun) -> MemoryStep:
         live, blocks = self.live, self.live.blocks
@@ -210,12 +210,12 @@ class DeviceLife:
 def device_lives(memory: pd.DataFrame, where: Contexts) -> list[DeviceLife]:
     """Every device that memory was allocated on or released from; the host last."""
     kind, number = memory["device_type"].to_numpy(), memory["device"].to_numpy()
-    found = sorted(set(zip(kind.tolist(), number.tolist(), strict=True)), key=lambda key: (key[0] == 0, *key))
+    devices = sorted(set(zip(kind.tolist(), number.tolist(), strict=True)), key=lambda key: (key[0] == 0, *key))
     return [
         DeviceLife(
             _device_name(*key), live_memory(memory, np.flatnonzero((kind == key[0]) & (number == key[1]))), where
         )
-        for key in found
+        for key in devices
     ]
 
 

@@ -111,12 +111,12 @@ def _blocks(address: Ints, size: Ints) -> tuple[Blocks, dict[str, int]]:
     next_allocates = np.append(allocates[1:], False)
     previous_allocates = np.concatenate(([False], allocates[:-1]))
     released = allocates & follows & ~next_allocates
-    kept = allocates & ~follows
+    unreleased = allocates & ~follows
     inherited = ~allocates & ~preceded
     at = np.flatnonzero(released)
-    first = np.concatenate((order[at], order[kept], np.full(int(inherited.sum()), -1)))
-    last = np.concatenate((order[at + 1], np.full(int(kept.sum()), len(size)), order[inherited]))
-    sizes = np.concatenate((size[order[at]], size[order[kept]], -size[order[inherited]]))
+    first = np.concatenate((order[at], order[unreleased], np.full(int(inherited.sum()), -1)))
+    last = np.concatenate((order[at + 1], np.full(int(unreleased.sum()), len(size)), order[inherited]))
+    sizes = np.concatenate((size[order[at]], size[order[unreleased]], -size[order[inherited]]))
     repairs = {
         REALLOCATED: int((allocates & follows & next_allocates).sum()),
         UNALLOCATED: int((~allocates & preceded & ~previous_allocates).sum()),

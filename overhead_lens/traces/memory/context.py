@@ -102,7 +102,7 @@ def block_kinds(blocks: Blocks, where: Contexts, rows: Ints) -> Ints:
     in_scope = both & (where.scope[begun] >= 0) & (where.scope[begun] == where.scope[ended])
     optimizes = recorded & (where.optimizer[begun] >= 0)
     in_step = both & optimizes & (where.optimizer[begun] == where.optimizer[ended])
-    told = [
+    conditions = [
         recorded & where.builds[begun],
         ends & where.clears[ended],
         in_scope | in_step,
@@ -110,4 +110,4 @@ def block_kinds(blocks: Blocks, where: Contexts, rows: Ints) -> Ints:
         recorded & where.backward[begun],
         ends & where.backward[ended],
     ]
-    return np.select(told, [_PARAMETER, _GRADIENT, _TEMPORARY, _STATE, _GRADIENT, _ACTIVATION], _UNKNOWN)
+    return np.select(conditions, [_PARAMETER, _GRADIENT, _TEMPORARY, _STATE, _GRADIENT, _ACTIVATION], _UNKNOWN)

@@ -34,7 +34,7 @@ def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]])
     def number(text: str) -> int:
         return names.setdefault(text, len(names)) if text else -1
 
-    operator, line = (np.array([number(told(stack)) for stack in stacks] or [-1]) for told in (_operator, _line))
+    operator, line = (np.array([number(text_of(stack)) for stack in stacks] or [-1]) for text_of in (_operator, _line))
     optimizes = passing(stacks, lambda stack: any(_OPTIMIZERS.search(frame.file) for frame in stack))
     backward = passing(stacks, lambda stack: any(_BACKWARD.search(frame.function) for frame in stack))
     clears = passing(stacks, lambda stack: any(frame.function == "zero_grad" for frame in stack))

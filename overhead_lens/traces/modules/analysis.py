@@ -177,7 +177,7 @@ def _outermost(nodes: Sequence[ModuleNode]) -> list[int]:
     roots: list[int] = []
     for place, node in enumerate(nodes):
         (roots if node.parent is None else children[node.parent]).append(place)
-    found = []
+    places = []
     entered: Counter[str] = Counter()
     stack: list[tuple[int, bool]] = [(place, True) for place in roots]
     while stack:
@@ -187,11 +187,11 @@ def _outermost(nodes: Sequence[ModuleNode]) -> list[int]:
             entered[class_name] -= 1
             continue
         if not entered[class_name]:
-            found.append(place)
+            places.append(place)
         entered[class_name] += 1
         stack.append((place, False))
         stack += [(child, True) for child in children[place]]
-    return found
+    return places
 
 
 def _layers(nodes: Iterable[ModuleNode]) -> tuple[Layers, ...]:

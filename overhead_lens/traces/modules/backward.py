@@ -40,15 +40,15 @@ def forward_operators(host: HostEvents, sequence: Ints, nodes: Ints, arguments: 
     Args:
         sequence: int64 per host event.
     """
-    found = np.full(len(nodes), -1, dtype=np.int64)
+    operator = np.full(len(nodes), -1, dtype=np.int64)
     operators = _forward(host, sequence)
     process = _processes(host)
     for number in distinct_values(process[host.thread[nodes]]).tolist():
         mine = np.flatnonzero((process[host.thread[nodes]] == number) & (sequence[nodes] >= 0))
         able = operators[process[host.thread[operators]] == number]
         if len(mine) and len(able):
-            found[mine] = _of_process(host, sequence, nodes[mine], able, arguments)
-    return found
+            operator[mine] = _of_process(host, sequence, nodes[mine], able, arguments)
+    return operator
 
 
 def _forward(host: HostEvents, sequence: Ints) -> Ints:
@@ -74,18 +74,18 @@ def _of_process(host: HostEvents, sequence: Ints, nodes: Ints, operators: Ints, 
         only: Ints = known[0]
         return only
     first_ns = [int(host.start_ns[operators[host.thread[operators] == thread]].min()) for thread in threads.tolist()]
-    told = [str(each.get(_FORWARD_THREAD, "")) for each in arguments(host.rows[nodes].tolist())]
-    ids = {text: number for number, text in enumerate(sorted(set(told) - {""}, key=lambda text: (len(text), text)))}
-    asked = np.array([ids.get(text, -1) for text in told], dtype=np.int64)
-    thread_of_id = _elected(asked, known >= 0, first_ns, len(ids))
-    column = np.append(thread_of_id, -1)[asked]
+    texts = [str(each.get(_FORWARD_THREAD, "")) for each in arguments(host.rows[nodes].tolist())]
+    ids = {text: number for number, text in enumerate(sorted(set(texts) - {""}, key=lambda text: (len(text), text)))}
+    id_of_node = np.array([ids.get(text, -1) for text in texts], dtype=np.int64)
+    thread_of_id = _elected(id_of_node, known >= 0, first_ns, len(ids))
+    column = np.append(thread_of_id, -1)[id_of_node]
     return np.where(column >= 0, known[column, np.arange(len(nodes))], -1)
 
 
-def _elected(asked: Ints, answered: Any, first_ns: Sequence[int], id_count: int) -> Ints:
+def _elected(id_of_node: Ints, answered: Any, first_ns: Sequence[int], id_count: int) -> Ints:
     """For each id its thread: the pair with the most answers first; of equal ones the lower id and the earlier thread."""
     votes = [
-        (-int(answered[thread][asked == number].sum()), number, first_ns[thread], thread)
+        (-int(answered[thread][id_of_node == number].sum()), number, first_ns[thread], thread)
         for number in range(min(id_count, _MOST_THREADS))
         for thread in range(len(first_ns))
     ]

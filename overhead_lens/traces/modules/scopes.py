@@ -116,8 +116,8 @@ def _labels(host: HostEvents) -> tuple[str, dict[int, str]]:
     is_used = np.zeros(len(host.names), dtype=bool)
     is_used[host.name] = True
     used = np.flatnonzero(is_used).tolist()
-    for known_from, told in ((EVENTS, called_module), (MARKS, marked_module)):
-        labels = {number: label for number in used if (label := told(host.names[number])) is not None}
+    for known_from, module_of in ((EVENTS, called_module), (MARKS, marked_module)):
+        labels = {number: label for number in used if (label := module_of(host.names[number])) is not None}
         if labels:
             return known_from, labels
     return EVENTS, {}
@@ -146,14 +146,14 @@ def _nested(host: HostEvents, event: Ints, window: tuple[int, int]) -> tuple[Int
 
 
 def _innermost(open_at: Mapping[int, Segments], thread: Ints, instants_ns: Ints) -> Ints:
-    found = np.full(len(thread), -1, dtype=np.int64)
+    innermost = np.full(len(thread), -1, dtype=np.int64)
     for number, segments in open_at.items():
         mine = np.flatnonzero(thread == number)
         if len(mine) and len(segments.start_ns):
             at = np.searchsorted(segments.start_ns, instants_ns[mine], "right") - 1
             inside = (at >= 0) & (instants_ns[mine] < segments.start_ns[at] + segments.dur_ns[at])
-            found[mine] = np.where(inside, segments.owner[at], -1)
-    return found
+            innermost[mine] = np.where(inside, segments.owner[at], -1)
+    return innermost
 
 
 def _node_before(nodes: Ints, thread: Ints, parent: Ints) -> Ints:

@@ -73,14 +73,14 @@ class Items:
 
 def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked) -> tuple[Repeated, ...]:
     """Sequences of launches on streams and operators on threads by savings, at most ``_MOST`` of each, largest first."""
-    found = [_repeated(items, host) for items in (_launches(events, host, linked), _operators(host, linked))]
-    return tuple(sorted((one for several in found for one in several), key=_rank))
+    groups = [_repeated(items, host) for items in (_launches(events, host, linked), _operators(host, linked))]
+    return tuple(sorted((one for several in groups for one in several), key=_rank))
 
 
 def _rank(repeated: Repeated) -> tuple[int, int, str, int, str]:
     """Sort key: the costliest first, then the longest."""
-    told = repeated.sequence
-    return -told.saved_ns, -told.length, told.kind, told.start_ns, told.lane
+    sequence = repeated.sequence
+    return -sequence.saved_ns, -sequence.length, sequence.kind, sequence.start_ns, sequence.lane
 
 
 def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
@@ -96,8 +96,8 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
     launch, starts = linked.launch[order], starts[order]
     ends = starts + durations[order]
     lane, first = _lanes(device[order], stream[order])
-    asked = host.places(launch)
-    known = asked >= 0
+    call = host.places(launch)
+    known = call >= 0
     # A call that launched several events (a graph) counts once.
     pays = known & ~pd.Series(launch).duplicated().to_numpy()
     gap_ns = _gaps(lane, starts, ends)
@@ -116,7 +116,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
         idle_ns,
         idle_from,
         linked.is_graph[order].astype(np.int64),
-        taken(host.thread, asked),
+        taken(host.thread, call),
         np.where(known, start_ns[launch], -1) if len(events) else launch,
         list(name.categories),
         [f"device {device[order][at]} stream {stream[order][at]}" for at in first.tolist()],
@@ -237,10 +237,13 @@ def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
         key=lambda pair: (-pair[0].most_ns, -pair[1].length, int(pair[1].places[0])),
     )
     chosen = islice(_distinct(scored, _alone(items)[tokens]), _MOST)
-    told = list(chosen)
-    first = np.array([tokens[repeat.places[0]] for _, repeat in told], dtype=np.int64)
-    places = _around(host, items.thread[first], items.called_ns[first]) if told else []
-    return [_told(repeat, tokens, bound, items, place) for (bound, repeat), place in zip(told, places, strict=True)]
+    selected = list(chosen)
+    first = np.array([tokens[repeat.places[0]] for _, repeat in selected], dtype=np.int64)
+    places = _around(host, items.thread[first], items.called_ns[first]) if selected else []
+    return [
+        _with_times(repeat, tokens, bound, items, place)
+        for (bound, repeat), place in zip(selected, places, strict=True)
+    ]
 
 
 def _beyond_int64(items: Items) -> bool:
@@ -290,9 +293,9 @@ class _Spared:
         """Launch time and gaps that are inside of all repetitions, but for the shortest launch of each."""
         starts, ends = repeat.places, repeat.places + repeat.length
         shortest = np.minimum.reduceat(self._shortest, np.column_stack((starts, ends)).ravel())[::2]
-        kept = np.where(shortest == _NO_CALL, 0, shortest)
+        remaining_ns = np.where(shortest == _NO_CALL, 0, shortest)
         return _Bound(
-            int((self._calls[ends] - self._calls[starts] - kept).sum()),
+            int((self._calls[ends] - self._calls[starts] - remaining_ns).sum()),
             int((self._gaps[ends - 1] - self._gaps[starts]).sum()),
             self._idle_inside(repeat),
         )
@@ -319,15 +322,15 @@ def _distinct(scored: Sequence[tuple[_Bound, Repeat]], alike: Bools) -> Iterator
         if bound.most_ns <= 0:
             return
         inside = repeat.places[:, None] + np.arange(repeat.length)
-        told = often[inside]
+        reported_count = often[inside]
         is_run = bool(alike[inside[0, 1:]].all())
-        new = (told == 0) if is_run else len(repeat.places) >= _MORE_OFTEN * told
+        new = (reported_count == 0) if is_run else len(repeat.places) >= _MORE_OFTEN * reported_count
         if 2 * int(new.sum()) > inside.size:
-            often[inside] = np.maximum(told, len(repeat.places))
+            often[inside] = np.maximum(reported_count, len(repeat.places))
             yield bound, repeat
 
 
-def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequence[str]) -> Repeated:
+def _with_times(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequence[str]) -> Repeated:
     at = tokens[repeat.places[:, None] + np.arange(repeat.length)]
     first = int(at[0, 0])
     operator, module, line = place
@@ -356,7 +359,7 @@ def _around(host: HostEvents, thread: Ints, at_ns: Ints) -> list[list[str]]:
     operator, module, line = (passing(host.names, test)[host.name] for test in _MARKS)
     scopes = around.nearest_of(first, operator & host.operator, outermost=True)
     near = (scopes, around.nearest_of(first, module), around.nearest_of(first, line))
-    found = [[names[host.name[event]] if event >= 0 else "" for event in each] for each in near]
+    texts = [[names[host.name[event]] if event >= 0 else "" for event in each] for each in near]
     return [
-        [scope, inside.removeprefix(torch_names.MODULE_PREFIX), at] for scope, inside, at in zip(*found, strict=True)
+        [scope, inside.removeprefix(torch_names.MODULE_PREFIX), at] for scope, inside, at in zip(*texts, strict=True)
     ]

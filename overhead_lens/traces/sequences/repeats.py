@@ -60,9 +60,9 @@ def repeats(numbers: Ints, weights: Ints) -> Iterator[Repeat]:
             return
         names.append(joined)
         for group in _heaviest(joined, counts, before[: len(joined)], total[size:] - total[:-size]):
-            found = _longest(np.flatnonzero(joined == group), size, names)
-            if len(found.places) > 1:
-                yield found
+            repeat = _longest(np.flatnonzero(joined == group), size, names)
+            if len(repeat.places) > 1:
+                yield repeat
 
 
 def _named(values: Ints) -> Ints:

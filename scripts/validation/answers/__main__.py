@@ -72,16 +72,16 @@ def main() -> None:
         path = next((path for folder in (options.traces, _OWN) if (path := folder / reading.trace).is_file()), None)
         if path is not None:
             table.add(_row(reading, path))
-    told = sum(row[5] == "yes" for row in table.rows)
-    table.write(options.result, [f"{told} of {len(table.rows)} traces are answered."])
+    answered_count = sum(row[5] == "yes" for row in table.rows)
+    table.write(options.result, [f"{answered_count} of {len(table.rows)} traces are answered."])
 
 
 def _row(reading: Reading, path: Path) -> tuple[str | float, ...]:
     analysis = analyze_trace(read_trace(path), default_classifier())
-    said = headline(analysis)
+    title = headline(analysis)
     first = analysis.findings[0] if analysis.findings else None
-    is_cause = first is not None and first.id == reading.cause and NO_CAUSE not in said
-    answered = NO_CAUSE in said if reading.cause == _NONE else is_cause
+    is_cause = first is not None and first.id == reading.cause and NO_CAUSE not in title
+    answered = NO_CAUSE in title if reading.cause == _NONE else is_cause
     name = reading.trace.removesuffix(".gz").removesuffix(".json")
     return (
         name,
@@ -91,7 +91,7 @@ def _row(reading: Reading, path: Path) -> tuple[str | float, ...]:
         first.share if first is not None else 0.0,
         "yes" if answered else "no",
         reading.read,
-        said,
+        title,
     )
 
 

@@ -58,17 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cells = read_cells(options.cells)
     table = Table(CLAIM)
     for site in chosen:
-        known = [cell for cell in cells if cell.site == site.name and cell.cost_ns in options.costs]
-        left = sorted(set(options.costs) - {cell.cost_ns for cell in known})
-        judged = judge_site(site, left, options.seconds)
+        stored = [cell for cell in cells if cell.site == site.name and cell.cost_ns in options.costs]
+        missing = sorted(set(options.costs) - {cell.cost_ns for cell in stored})
+        judged = judge_site(site, missing, options.seconds)
         cells = in_order([*cells, *judged])
         write_cells(options.cells, cells)
-        table.add(*map(row_of, in_order([*known, *judged])))
+        table.add(*map(row_of, in_order([*stored, *judged])))
     names = {site.name for site in chosen}
-    shown = [cell for cell in cells if cell.cost_ns in options.costs and cell.site in names]
-    notes = summary(shown)
+    chosen_cells = [cell for cell in cells if cell.cost_ns in options.costs and cell.site in names]
+    notes = summary(chosen_cells)
     print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered([row_of(cell) for cell in shown], notes))
+    write_result(options.result, CLAIM.answered([row_of(cell) for cell in chosen_cells], notes))
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Bench:
         folder: For logs and the sampler's output.
         switch: Sets the cost.
         workers: Each with ns per call without a cost.
-        meta: What the first worker says of its workload.
+        meta: What the first worker reports of its workload.
     """
 
     site: Site
@@ -108,10 +108,10 @@ class Bench:
         worker, block_ns = self._at(process, cost_ns)
         pieces = {"piece_ns": max(1, block_ns // _PIECES)} if self.site.steady else {}
         (row,) = worker.ask(TIME_BLOCKS, block_ns=block_ns, blocks=1, budget_ns=0, **pieces).rows
-        wanted = self.site.calls_per_block(self.workers[process][1], cost_ns)
-        if cost_ns and self.site.event_ns and row["calls"] != wanted:
+        expected = self.site.calls_per_block(self.workers[process][1], cost_ns)
+        if cost_ns and self.site.event_ns and row["calls"] != expected:
             raise MeasurementError(
-                f"{self.site.name}: a block of {row['calls']} calls in place of {wanted}; run it again"
+                f"{self.site.name}: a block of {row['calls']} calls in place of {expected}; run it again"
             )
         return row
 
@@ -122,7 +122,7 @@ class Bench:
             cores = [None]
         together = min(len(cores), len(processes))
         groups = [processes[at : at + together] for at in range(0, len(processes), together)]
-        return [found for group in groups for found in self._sample_at_once(group, cost_ns, count, cores)]
+        return [stacks for group in groups for stacks in self._sample_at_once(group, cost_ns, count, cores)]
 
     def _sample_at_once(
         self, processes: Sequence[int], cost_ns: int, count: int, cores: Sequence[int | None]
@@ -173,7 +173,7 @@ def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
 
 
 def request_of(site: Site, switch: Switch, folder: Path) -> Request:
-    """What the workers of a site are told."""
+    """The request by which the workers of a site load it."""
     return Request(
         target=Target(site.name, LABORATORY / f"{site.file}.py", name=site.variant),
         params={"cell": str(switch.path)},
@@ -192,12 +192,12 @@ def plan_samples(call_ns: float, costs_ns: Sequence[int], seconds: float) -> dic
     cost serves every cell, so there the limit is longer by the root of their number, which makes the cells' errors smallest for
     the time all take together.
     """
-    wanted = {cost_ns: _stacks(call_ns + cost_ns, cost_ns) for cost_ns in costs_ns}
+    counts = {cost_ns: _stacks(call_ns + cost_ns, cost_ns) for cost_ns in costs_ns}
     without = max((_stacks(call_ns, cost_ns) for cost_ns in costs_ns), default=0.0)
     limits = dict.fromkeys(costs_ns, seconds) | {0: seconds * math.sqrt(len(costs_ns))}
     return {
         cost_ns: _SAMPLES_PER_S * max(1, math.ceil(min(count / _SAMPLES_PER_S, limits[cost_ns]) / PROCESSES))
-        for cost_ns, count in ({0: without} | wanted).items()
+        for cost_ns, count in ({0: without} | counts).items()
     }
 
 
@@ -214,7 +214,7 @@ def _stacks(wall_ns: float, cost_ns: int) -> float:
 
 
 def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[int, Readings], CaptureMeta]:
-    """Time and sample a site without a cost (key 0) and with each of ``costs_ns``; also what its worker says of itself."""
+    """Time and sample a site without a cost (key 0) and with each of ``costs_ns``; also what its worker reports of itself."""
     faults: list[Touched] = []
     readings = {cost_ns: Readings(page_faults=faults) for cost_ns in (0, *costs_ns)}
     with warmed_up(site, PROCESSES) as bench:
@@ -243,6 +243,6 @@ def _sample_in_turns(
     for turn in range(_TURNS):
         for cost_ns in costs_ns:
             if count := of_turn(counts[cost_ns], turn):
-                for kept, found in zip(stacks[cost_ns], bench.sample(group, cost_ns, count), strict=True):
-                    kept.extend(found)
+                for process_stacks, sampled in zip(stacks[cost_ns], bench.sample(group, cost_ns, count), strict=True):
+                    process_stacks.extend(sampled)
     return stacks

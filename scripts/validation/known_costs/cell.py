@@ -15,7 +15,7 @@ class Cell:
 
     Attributes:
         site: Its name.
-        cost_ns: What was asked for.
+        cost_ns: The requested cost.
         bare_ns: Difference of the bare wall times: the truth.
         bare_ci95_ns: Its interval.
         category: The right one.
@@ -27,8 +27,8 @@ class Cell:
         other_sampling_ns: 95 % half-width of that.
         samples: Stacks without the cost, and with it.
         blamed: The category that the product's comparison blames first; None if it blames none.
-        blamed_ns: By how much it says that this one moved.
-        blamed_besides_ns: The most that it says of another one it blames.
+        blamed_ns: By how much this one moved according to it.
+        blamed_besides_ns: The most by which another one that it blames moved, according to it.
     """
 
     site: str
@@ -48,7 +48,7 @@ class Cell:
     blamed_besides_ns: int
 
     @property
-    def found(self) -> bool:
+    def blame_passed(self) -> bool:
         """Whether the comparison blames the right category, by the right size, and no other for more than is tolerated."""
         off_ns = max(abs(self.blamed_ns - self.bare_ns), abs(self.blamed_besides_ns))
         return self.blamed == self.category and off_ns <= self.tolerated_ns
@@ -84,5 +84,5 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """``pass``, ``unresolved`` (what is not known is too much to tell) or ``FAIL``."""
+        """``pass``, ``unresolved`` (too much is unknown for a verdict) or ``FAIL``."""
         return "pass" if self.passed else "unresolved" if self.explained else "FAIL"

@@ -1,4 +1,4 @@
-"""Cells as rows of the result, and kept in a file."""
+"""Cells as rows of the result, and stored in a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def row_of(cell: Cell) -> tuple[TableCell, ...]:
         cell.verdict,
         cell.blamed,
         cell.blamed_ns if cell.blamed else None,
-        "pass" if cell.found else "FAIL",
+        "pass" if cell.blame_passed else "FAIL",
     )
 
 
@@ -59,7 +59,7 @@ def summary(cells: Sequence[Cell]) -> tuple[str, str]:
         ),
         (
             f"The comparison blames the right one first in {blamed} of {len(from_200)}, another one in {wrongly}; "
-            f"{sum(cell.found for cell in cells)} of all {len(cells)} cells pass."
+            f"{sum(cell.blame_passed for cell in cells)} of all {len(cells)} cells pass."
         ),
     )
 

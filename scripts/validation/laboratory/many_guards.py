@@ -33,7 +33,7 @@ def reader(cost_ns: int) -> Any:
 
 
 def call(x: torch.Tensor) -> torch.Tensor:
-    """The compiled function with as many guards as cost what is wanted."""
+    """The compiled function with as many guards as the requested cost needs."""
     return reader(COST.cell[0])(x)
 
 

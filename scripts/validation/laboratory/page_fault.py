@@ -28,7 +28,7 @@ def inputs(params: Params) -> tuple[()]:
 
 
 def call() -> torch.Tensor:
-    """A fresh buffer, touched at its first two pages and at as many more as cost what is wanted.
+    """A fresh buffer, touched at its first two pages and at as many more as the requested cost needs.
 
     Filling a single element takes another way through the dispatcher.
     """

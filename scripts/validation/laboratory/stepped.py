@@ -27,12 +27,12 @@ def main() -> None:
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    inputs, wanted = torch.randn(BATCH, WIDTH), torch.randn(BATCH, 1)
+    inputs, targets = torch.randn(BATCH, WIDTH), torch.randn(BATCH, 1)
     times = array("q")
     for _ in range(options.steps):
         start_ns = perf_counter_ns()
         optimizer.zero_grad()
-        nn.functional.mse_loss(model(inputs), wanted).backward()
+        nn.functional.mse_loss(model(inputs), targets).backward()
         optimizer.step()
         times.append(perf_counter_ns() - start_ns)
     if options.times:

@@ -25,7 +25,7 @@ def inputs(params: Params) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def kernel(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """A sine of as many elements more as cost what is wanted."""
+    """A sine of as many elements more as the requested cost needs."""
     count = _ELEMENTS + COST.cell[0] * _ELEMENTS_PER_NS
     return torch.sin(x[:count], out=out[:count])
 

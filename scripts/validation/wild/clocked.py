@@ -131,16 +131,16 @@ def main() -> None:
     clock = Clock(options.steps, lambda reading: end(options.times, reading))
 
     def marking(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
+        def call(*arguments: Any, **keywords: Any) -> Any:
             clock.mark()
-            return function(*arguments, **named)
+            return function(*arguments, **keywords)
 
         return call
 
     def clocking(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
+        def call(*arguments: Any, **keywords: Any) -> Any:
             begin_ns = perf_counter_ns()
-            result = function(*arguments, **named)
+            result = function(*arguments, **keywords)
             clock.around_ns += perf_counter_ns() - begin_ns
             return result
 

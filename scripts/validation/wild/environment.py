@@ -37,14 +37,14 @@ class Environment:
         Raises:
             subprocess.CalledProcessError: pip failed.
         """
-        wanted = requirements()
-        made = self.folder / "requirements.txt"
-        if made.is_file() and made.read_text(encoding="utf-8").split() == wanted:
+        expected = requirements()
+        record = self.folder / "requirements.txt"
+        if record.is_file() and record.read_text(encoding="utf-8").split() == expected:
             return
         subprocess.run([sys.executable, "-m", "venv", self.folder], check=True)
-        command = [str(self.python), "-m", "pip", "install", "--quiet", *wanted, "--editable", str(ROOT)]
+        command = [str(self.python), "-m", "pip", "install", "--quiet", *expected, "--editable", str(ROOT)]
         subprocess.run(command, check=True)
-        made.write_text("\n".join(wanted) + "\n", encoding="utf-8")
+        record.write_text("\n".join(expected) + "\n", encoding="utf-8")
 
     def versions(self) -> str:
         """Names and versions of the libraries."""
@@ -54,7 +54,7 @@ class Environment:
 
 
 def requirements() -> list[str]:
-    """What pip is asked for: torch as ``constraints.txt`` pins it, all else as the index has it."""
+    """What pip installs: torch as ``constraints.txt`` pins it, all else as the index has it."""
     pinned = _PINNED.search((ROOT / "constraints.txt").read_text(encoding="utf-8"))
     assert pinned is not None
     return [pinned[0], *_LIBRARIES]

@@ -22,7 +22,7 @@ _TIMEOUT_S = 300.0
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 # malloc maps nothing by itself, and gives nothing back.
-_KEPT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**27)}
+_KEPT_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**27)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ WAYS = {
     "usual": Way(),
     "one_thread": Way(_ONE_THREAD),
     "no_gc": Way(collects=False),
-    "kept": Way(_KEPT),
-    "smallest": Way({**_ONE_THREAD, **_KEPT}, smallest=True),
+    "kept": Way(_KEPT_PAGES),
+    "smallest": Way({**_ONE_THREAD, **_KEPT_PAGES}, smallest=True),
 }
 
 
@@ -83,7 +83,7 @@ class Bench:
         return reading
 
     def run(self, program: Program) -> tuple[list[dict[str, Any]], Ended]:
-        """What ``run`` says, a document for each rank, and how the program ended beside a run by itself.
+        """What ``run`` reports, a document for each rank, and how the program ended beside a run by itself.
 
         Raises:
             FailedError: There is no document.
@@ -103,7 +103,7 @@ class Bench:
         return documents, Ended((alone.returncode, done.returncode), alone.stdout == done.stdout)
 
     def profiled(self, program: Program) -> dict[str, Any]:
-        """What ``profile`` says of the program's function.
+        """What ``profile`` reports of the program's function.
 
         Raises:
             FailedError: It failed.
@@ -127,12 +127,12 @@ class Bench:
         return [self.environment.folder / "bin" / "torchrun", "--nproc-per-node", program.ranks]
 
     def _run(self, words: Sequence[object], variables: Mapping[str, str] = MappingProxyType({})) -> Done:
-        with tempfile.TemporaryDirectory(dir=self.folder) as left_over:
+        with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
             fixed = {
                 # This checkout is measured, whichever one the environment was made with.
                 "PYTHONPATH": str(ROOT),
                 # A program that is ended leaves what it has put there.
-                "TMPDIR": left_over,
+                "TMPDIR": temporary,
                 "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "compiled"),
             }
             try:

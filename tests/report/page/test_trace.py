@@ -164,7 +164,7 @@ def test_the_picture_over_time_is_the_budget_in_buckets(monkeypatch: pytest.Monk
         {"compute": (50,) * 4},
     )
     assert (lanes.lengths_ns, lanes.marks) == ([100] * 4, [(at / 4, f"step {at + 5}") for at in range(4)])
-    assert [area.told for area in host] == ["dispatcher 24 ns (6.0%)", "launch 16 ns (4.0%)", "wait 360 ns (90.0%)"]
+    assert [area.tooltip for area in host] == ["dispatcher 24 ns (6.0%)", "launch 16 ns (4.0%)", "wait 360 ns (90.0%)"]
 
 
 def test_areas_stand_on_one_another_as_high_as_their_share() -> None:

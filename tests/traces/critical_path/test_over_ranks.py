@@ -411,7 +411,7 @@ def test_compiled_and_plain_loops_agree(monkeypatch: pytest.MonkeyPatch) -> None
     other = [Joined(100 * at + 70 - 20 * (at % 2), 100 * at + 90, sequence=at) for at in range(30)]
     found = []
     for compiled_from in (0, 1 << 40):
-        for name in ("KEPT_FROM", "COMPILED_FROM"):
+        for name in ("LOADED_FROM", "COMPILED_FROM"):
             monkeypatch.setattr(loops, name, compiled_from)
         found.append(over(rank_entries(3000, joined), rank_entries(3050, other)))
     assert found[0] == found[1]

@@ -237,7 +237,7 @@ def test_compiled_and_plain_loops_agree(monkeypatch: pytest.MonkeyPatch) -> None
     rows += [timed(5 * at + 4, 4, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=at) for at in range(40)]
     found = []
     for compiled_from in (0, 1 << 40):
-        for name in ("KEPT_FROM", "COMPILED_FROM"):
+        for name in ("LOADED_FROM", "COMPILED_FROM"):
             monkeypatch.setattr(loops, name, compiled_from)
         found.append((paths(rows).analysis(), paths(rows).frame().to_dict("list")))
     assert found[0] == found[1]

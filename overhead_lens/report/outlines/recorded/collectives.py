@@ -49,22 +49,24 @@ def _row(cost: CollectiveCost) -> Row:
     return row(*times, count(cost.count), size, of_ranks, *bandwidths, named, cost.dtype or "-")
 
 
-def straggler_lines(found: Stragglers) -> list[str]:
+def straggler_lines(stragglers: Stragglers) -> list[str]:
     """Who holds the others up, whether it stays the same from step to step, and what is propagated."""
-    if not found.holders:
+    if not stragglers.holders:
         return []
-    first = found.holders[0]
+    first = stragglers.holders[0]
     text = f"The others wait most for rank {first.rank}: it comes last {first.last:,} times and costs them "
     text += (
         f"{format_ns(first.lost_ns)} together; at most {format_ns(first.lead_ns)} sooner would these collectives end."
     )
     lines = [text]
-    if found.pairs:
-        stays = _stays(found.repeated, found.pairs)
-        lines.append(f"{stays}: in {found.repeated} of {found.pairs} steps it is the rank of the step before.")
-    passed_ns = sum(holder.passed_on_ns for holder in found.holders)
+    if stragglers.pairs:
+        stays = _stays(stragglers.repeated, stragglers.pairs)
+        lines.append(
+            f"{stays}: in {stragglers.repeated} of {stragglers.pairs} steps it is the rank of the step before."
+        )
+    passed_ns = sum(holder.passed_on_ns for holder in stragglers.holders)
     if passed_ns:
-        lost_ns = sum(holder.lost_ns for holder in found.holders)
+        lost_ns = sum(holder.lost_ns for holder in stragglers.holders)
         lines.append(
             f"{passed_ns / lost_ns:.0%} of all waiting is propagated: the last rank had itself waited in another group before."
         )
@@ -77,11 +79,11 @@ def _stays(repeated: int, pairs: int) -> str:
     return "The rank that holds the others up changes from step to step" if not repeated else "It changes now and then"
 
 
-def straggler_blocks(found: Stragglers) -> Iterator[Block]:
+def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
     """Who holds the ranks up, step by step; collectives without the wait for each other."""
     holders = [
         row(one.rank, count(one.last), *map(time, (one.lost_ns, one.own_ns, one.passed_on_ns, one.lead_ns)))
-        for one in found.holders[:_MOST_ROWS]
+        for one in stragglers.holders[:_MOST_ROWS]
     ]
     columns = numbers("last in", "others wait", "by its own work", "propagated", "later than the last but one")
     yield Table([names("rank"), *columns], holders, "ranks that others wait for")
@@ -90,7 +92,7 @@ def straggler_blocks(found: Stragglers) -> Iterator[Block]:
             *(count(step.step), count(step.collectives), time(step.lost_ns), step.holder or "-", time(step.holder_ns)),
             "-" if step.again is None else "yes" if step.again else "no",
         )
-        for step in found.steps[:_MOST_ROWS]
+        for step in stragglers.steps[:_MOST_ROWS]
     ]
     columns = [*numbers("step", "collectives", "all waits"), names("most for rank"), *numbers("of it")]
     yield Table([*columns, names("as before")], steps, "waiting in collectives, step by step")
@@ -100,7 +102,7 @@ def straggler_blocks(found: Stragglers) -> Iterator[Block]:
             "-" if one.group_size is None else f"{one.group_size:,}",
             *(count(one.count), time(one.transfer_ns), bandwidth(one.algorithm_gb_s), bandwidth(one.bus_gb_s)),
         )
-        for one in found.transfers[:_MOST_ROWS]
+        for one in stragglers.transfers[:_MOST_ROWS]
     ]
     columns = [names("collective"), names("type"), *numbers("size", "ranks", "count", "transfer", "algorithm", "bus")]
     yield Table(columns, transfers, "collectives by the rank that came last, without waits")

@@ -43,7 +43,7 @@ _CAPTIONS = {
 
 
 def path_sections(path: CriticalPath | None) -> Iterator[Section]:
-    """The kinds with most time on the path, and the costliest names; then all of it. None where it was not asked for."""
+    """The kinds with most time on the path, and the costliest names; then all of it. None if it was not requested."""
     if path is None or not path.windows:
         return
     summed = {which: _summed(path.windows, which) for which in _CAPTIONS}
@@ -76,7 +76,7 @@ def _steps(windows: Sequence[WindowPath] | Sequence[StepOverRanks]) -> str:
 
 def _summed(windows: Sequence[WindowPath], which: str) -> list[Share]:
     """Shares of all windows together, most time on the path first; what a window lacks changes nothing there if it is free."""
-    found = []
+    shares = []
     for name in dict.fromkeys(each.name for window in windows for each in getattr(window, which)):
         there = [
             next((each for each in getattr(window, which) if each.name == name), Share(name, 0, 0, window.wall_ns))
@@ -86,8 +86,8 @@ def _summed(windows: Sequence[WindowPath], which: str) -> list[Share]:
         known = [ns for ns in free if ns is not None]
         if_free_ns = sum(known) if len(known) == len(free) else None
         ns, total_ns = sum(share.ns for share in there), sum(share.total_ns for share in there)
-        found.append(Share(name, ns, total_ns, if_free_ns))
-    return sorted(found, key=lambda share: (-share.ns, -share.total_ns, share.name))
+        shares.append(Share(name, ns, total_ns, if_free_ns))
+    return sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))
 
 
 def _shares(shares: Sequence[Share], windows: Sequence[WindowPath], caption: str) -> Table:
@@ -115,16 +115,16 @@ def _saved(share: Share, whole_ns: int) -> float:
 
 def _costliest(summed: dict[str, list[Share]], whole_ns: int) -> Iterator[str]:
     """Operators and kernels whose removal would save most."""
-    told = []
+    parts = []
     for which, most in _TOP_NAMES.items():
         able = [each for each in summed[which] if _saved(each, whole_ns) >= _LEAST_SHARE]
         able.sort(key=lambda each: (each.if_free_ns or 0, each.name))
         named = [
             f"{cut(kernel_name(each.name), _SHORT_NAME)} {format_ns(each.if_free_ns or 0)}" for each in able[:most]
         ]
-        told += [f"{which}: {', '.join(named)}"] if named else []
-    if told:
-        yield f"if free, of {'; '.join(told)}"
+        parts += [f"{which}: {', '.join(named)}"] if named else []
+    if parts:
+        yield f"if free, of {'; '.join(parts)}"
 
 
 def _windows(path: CriticalPath) -> Table:
@@ -163,7 +163,7 @@ def path_notes(path: CriticalPath | None) -> list[str]:
 
 # ---------------------------------------------------------------- over ranks
 def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
-    """The ranks and kinds with most time on the path, in a few lines; then all of it. None where it was not asked for."""
+    """The ranks and kinds with most time on the path, in a few lines; then all of it. None if it was not requested."""
     if path is None or not path.steps:
         return
     whole_ns = sum(step.wall_ns for step in path.steps)

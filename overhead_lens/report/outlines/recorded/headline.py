@@ -27,10 +27,10 @@ def _cause(analysis: TraceAnalysis) -> str:
     first = analysis.findings[0] if analysis.findings else None
     if first is None:
         return f"{NO_CAUSE}: {_state(analysis)}."
-    said = first.sentence
+    sentence = first.sentence
     if first.share < CAUSE_SHARE:
-        return f"{NO_CAUSE}: {_state(analysis)}; at most {first.share:.0%} is one thing: {said}."
-    return f"{capitalized(_idling(analysis, first) + said)}."
+        return f"{NO_CAUSE}: {_state(analysis)}; at most {first.share:.0%} is one thing: {sentence}."
+    return f"{capitalized(_idling(analysis, first) + sentence)}."
 
 
 def _idling(analysis: TraceAnalysis, first: Finding) -> str:
@@ -52,9 +52,9 @@ def _state(analysis: TraceAnalysis) -> str:
         return f"no device work, and the busiest thread spends {most.share:.0%} in {most.category}"
     kinds, wall_ns = device.kinds, max(1, analysis.window.wall_ns)
     parts = [("computes", kinds.compute_ns), ("only communicates", kinds.communication_ns - kinds.overlap_ns)]
-    told = [f"{what} {ns / wall_ns:.0%}" for what, ns in parts if ns]
+    shares = [f"{what} {ns / wall_ns:.0%}" for what, ns in parts if ns]
     idles = f"idles {1 - device.busy_ns / wall_ns:.0%} of the window"
-    return f"{_named(analysis, device)} " + ", ".join([*told, idles])
+    return f"{_named(analysis, device)} " + ", ".join([*shares, idles])
 
 
 def _idlest(analysis: TraceAnalysis) -> DeviceBudget | None:

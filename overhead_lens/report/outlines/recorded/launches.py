@@ -30,7 +30,7 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
     )
     columns = [names("device"), *numbers("step", "kernels"), *numbers("without a call", "launches", gives_way=2)]
     columns += [*numbers("of graphs", gives_way=3), *numbers("TKLQT"), *numbers("floor", "queued", "else", gives_way=1)]
-    told = [
+    rows = [
         (device.device, name, figures)
         for device in devices
         for name, figures in (("all", device.whole), *((str(step.step), step.figures) for step in device.steps))
@@ -38,8 +38,8 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
     yield folded(
         "Launches: latencies and steps",
         _latencies(budgets),
-        Notes([_EXPLAINED, *left_out(len(told) - _MOST_ROWS, "rows")] if told else []),
-        Table([*columns, names("bound by")], [_row(*each) for each in told[:_MOST_ROWS]]),
+        Notes([_EXPLAINED, *left_out(len(rows) - _MOST_ROWS, "rows")] if rows else []),
+        Table([*columns, names("bound by")], [_row(*each) for each in rows[:_MOST_ROWS]]),
     )
 
 
@@ -71,18 +71,18 @@ def queueing(device: DeviceLaunches) -> str:
 
 def rates(device: DeviceLaunches) -> str:
     """Kernels per step and per token, and what bounds the steps."""
-    told = []
+    parts = []
     if device.kernels_per_step is not None:
-        told.append(f"{device.kernels_per_step:,.1f}".removesuffix(".0") + " kernels per step")
+        parts.append(f"{device.kernels_per_step:,.1f}".removesuffix(".0") + " kernels per step")
     if device.kernels_per_token is not None:
-        told.append(f"{device.kernels_per_token:,.1f} kernels per token")
+        parts.append(f"{device.kernels_per_token:,.1f} kernels per token")
     if device.steps:
         counts = Counter(_BOUND[step.figures.bound] for step in device.steps)
-        told.append("steps: " + ", ".join(f"{number:,} {name}" for name, number in counts.most_common()))
+        parts.append("steps: " + ", ".join(f"{number:,} {name}" for name, number in counts.most_common()))
     else:
         bound = device.whole.bound
-        told.append(f"the whole is {_BOUND[bound] if bound != 'neither' else 'bound by neither host nor device'}")
-    return "; ".join(told)
+        parts.append(f"the whole is {_BOUND[bound] if bound != 'neither' else 'bound by neither host nor device'}")
+    return "; ".join(parts)
 
 
 def _row(device: str, step: str, figures: LaunchFigures) -> Row:

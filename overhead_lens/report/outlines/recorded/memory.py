@@ -101,9 +101,9 @@ def _growth(memory: DeviceMemory) -> list[str]:
     text += f" ({_signed(min(grown))} .. {_signed(max(grown))})" if len(grown) > 1 else ""
     if memory.grows:
         text += ", and it grows at every one"
-    kept = memory.kept[:1]
-    if kept and memory.grows:
-        operator, kind, module, line = _place(kept[0])
+    unreleased = memory.kept[:1]
+    if unreleased and memory.grows:
+        operator, kind, module, line = _place(unreleased[0])
         where = ", ".join(part for part in (operator, module, line) if part)
         text += f"; most of what is never released is from {where} ({kind})"
     return [text]

@@ -89,7 +89,7 @@ def _costliest_layers(modules: ModuleBudgets) -> Sequence[Layers]:
 
 def _in_words(modules: ModuleBudgets, costliest: Sequence[Layers]) -> list[str]:
     """How long layers take, and which takes longest, on host and device."""
-    told = []
+    lines = []
     for layers in costliest:
         nodes = [modules.nodes[at] for at in layers.nodes]
         spans = []
@@ -104,8 +104,8 @@ def _in_words(modules: ModuleBudgets, costliest: Sequence[Layers]) -> list[str]:
                     f"most in {cut(most, _NAME)}"
                 )
         below = f" in {cut(modules.nodes[layers.parent].name, _NAME)}" if layers.parent is not None else ""
-        told.append(f"{len(nodes)} layers {cut(layers.class_name, _NAME)}{below}: {'; '.join(spans)}")
-    return told
+        lines.append(f"{len(nodes)} layers {cut(layers.class_name, _NAME)}{below}: {'; '.join(spans)}")
+    return lines
 
 
 def _layers(modules: ModuleBudgets, layers: Layers) -> Table:

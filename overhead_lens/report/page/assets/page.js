@@ -10,7 +10,7 @@
       ".icicle", "input[type=search]", "[name=hide]", "[name=callers]", "output", "button", "figcaption",
     ].map((name) => figure.querySelector(name));
     let shown, framework, below, left, tiles, at, level;
-    let found = null;
+    let matches = null;
 
     /** Shows a tree from its root on. Parents stand before their children, the widest child leftmost. */
     function plant(columns) {
@@ -63,14 +63,14 @@
     function mark() {
       tiles.forEach((tile, node) => {
         tile.classList.toggle("at", node === at && document.activeElement === place);
-        tile.classList.toggle("found", found !== null && found.has(node));
-        tile.classList.toggle("other", found !== null && !found.has(node));
+        tile.classList.toggle("found", matches !== null && matches.has(node));
+        tile.classList.toggle("other", matches !== null && !matches.has(node));
       });
     }
 
-    function tell(node) {
+    function describe(node) {
       const list = document.createElement("dl");
-      const pairs = [["frame", shown.names[node]], ...shown.fields.map((name, field) => [name, texts[shown.told[node][field]]])];
+      const pairs = [["frame", shown.names[node]], ...shown.fields.map((name, field) => [name, texts[shown.values[node][field]]])];
       for (const [name, value] of pairs) {
         if (!value) continue;
         list.appendChild(document.createElement("dt")).textContent = name;
@@ -82,26 +82,26 @@
     function go(node) {
       if (node === undefined || node < 0) return;
       at = node;
-      tell(node);
+      describe(node);
       mark();
     }
 
     function search() {
       const words = input.value.trim().toLowerCase();
-      found = null;
+      matches = null;
       output.textContent = "";
       if (words) {
         const { names, parents, sizes } = shown;
-        found = new Set(names.flatMap((name, node) => (name.toLowerCase().includes(words) ? [node] : [])));
+        matches = new Set(names.flatMap((name, node) => (name.toLowerCase().includes(words) ? [node] : [])));
         // A frame below another that was found is in its width already.
         let width = 0;
-        for (const node of found) {
+        for (const node of matches) {
           let caller = parents[node];
-          while (caller >= 0 && !found.has(caller)) caller = parents[caller];
+          while (caller >= 0 && !matches.has(caller)) caller = parents[caller];
           if (caller < 0) width += sizes[node];
         }
-        output.textContent = found.size
-          ? `${found.size} frame${found.size > 1 ? "s" : ""}, ${((100 * width) / sizes[0]).toFixed(1)} % of the width`
+        output.textContent = matches.size
+          ? `${matches.size} frame${matches.size > 1 ? "s" : ""}, ${((100 * width) / sizes[0]).toFixed(1)} % of the width`
           : "no frame of that name";
       }
       mark();
@@ -133,8 +133,8 @@
       zoom(node === level ? Math.max(0, up(node)) : node);
       go(node);
     });
-    place.addEventListener("mouseover", (event) => { if (event.target !== place) tell(event.target.dataset.node); });
-    place.addEventListener("mouseleave", () => tell(at));
+    place.addEventListener("mouseover", (event) => { if (event.target !== place) describe(event.target.dataset.node); });
+    place.addEventListener("mouseleave", () => describe(at));
     button.addEventListener("click", () => { zoom(0); go(0); place.focus(); });
     input.addEventListener("input", search);
     input.addEventListener("keydown", (event) => { if (event.key === "Escape") { input.value = ""; search(); } });

@@ -9,21 +9,21 @@ from dataclasses import replace
 from overhead_lens.report.page.model import Axis, Symbol
 from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns
 
-# Paul Tol's bright scheme, told apart with any color vision, on white and on black.
+# Paul Tol's bright scheme, distinct with any color vision, on white and on black.
 INKS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999999")
 SYMBOLS: Sequence[Symbol] = ("circle", "square", "diamond", "triangle", "cross", "x", "ring")
 _FEW_DECADES = 1.5
 _TICKS = 5
 
 
-def linear_axis(low: float, high: float, told: Callable[[float], str], title: str = "") -> Axis:
+def linear_axis(low: float, high: float, format_tick: Callable[[float], str], title: str = "") -> Axis:
     """An axis with about five round ticks."""
     high = high if high > low else low + 1
     rough = (high - low) / _TICKS
     decade = 10.0 ** math.floor(math.log10(rough))
     step = next(step * decade for step in (1, 2, 5, 10) if step * decade >= rough)
     ticks = [at * step for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return Axis(low, high, [(tick, told(tick)) for tick in ticks], title)
+    return Axis(low, high, [(tick, format_tick(tick)) for tick in ticks], title)
 
 
 def close_time_axis(low: float, high: float, title: str = "") -> Axis:
@@ -44,7 +44,7 @@ def time_axis(values_ns: Iterable[float], title: str = "") -> Axis:
     return linear_axis(0, 1.06 * max(values_ns), round_time, title)
 
 
-def log_axis(values: Iterable[float], told: Callable[[float], str], title: str = "") -> Axis:
+def log_axis(values: Iterable[float], format_tick: Callable[[float], str], title: str = "") -> Axis:
     """A logarithmic axis that holds all positive values."""
     positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
     low, high = math.log10(min(positive)), math.log10(max(positive))
@@ -52,7 +52,9 @@ def log_axis(values: Iterable[float], told: Callable[[float], str], title: str =
     decades = range(math.floor(low) - 1, math.ceil(high) + 1)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
     room = 0.06 * max(high - low, 0.5)
-    return Axis(10 ** (low - room), 10 ** (high + room), [(tick, told(tick)) for tick in ticks], title, is_log=True)
+    return Axis(
+        10 ** (low - room), 10 ** (high + room), [(tick, format_tick(tick)) for tick in ticks], title, is_log=True
+    )
 
 
 def numbered_axis(names: Sequence[str], most: int, title: str = "") -> Axis:

@@ -84,12 +84,12 @@ def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture
     series += [Series("", "#e45756", [at - half, at + half], [ns, ns], "line") for at, ns in enumerate(medians)]
     low, high = float(table["ns"].min()), float(table["ns"].max())
     y = close_time_axis(low - 0.06 * (high - low), high + 0.06 * (high - low), "per call")
-    told = f"Timed blocks of {len(medians)} processes; their medians (lines) are {', '.join(map(format_ns, medians))}."
-    yield Plot(series, numbered_axis([str(at + 1) for at in range(len(medians))], 20, "process"), y, told, 240)
+    text = f"Timed blocks of {len(medians)} processes; their medians (lines) are {', '.join(map(format_ns, medians))}."
+    yield Plot(series, numbered_axis([str(at + 1) for at in range(len(medians))], 20, "process"), y, text, 240)
     reason = "the reference loop beside them shows a disturbed machine"
-    yield Notes([told, *([f"{len(left_out)} of {len(table)} blocks are left out: {reason}."] if len(left_out) else [])])
+    yield Notes([text, *([f"{len(left_out)} of {len(table)} blocks are left out: {reason}."] if len(left_out) else [])])
 
 
 def _blocks(name: str, ink: str, symbol: Symbol, rows: pd.DataFrame) -> Series:
-    told = [f"process {number}: {format_ns(ns)}" for number, ns in zip(rows["number"], rows["ns"], strict=True)]
-    return Series(name, ink, rows["x"].to_list(), rows["ns"].to_list(), told=told, symbol=symbol)
+    tooltips = [f"process {number}: {format_ns(ns)}" for number, ns in zip(rows["number"], rows["ns"], strict=True)]
+    return Series(name, ink, rows["x"].to_list(), rows["ns"].to_list(), tooltips=tooltips, symbol=symbol)

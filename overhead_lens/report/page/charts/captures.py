@@ -51,7 +51,7 @@ def _series(segment: Segment, name: str, first: int) -> Iterator[Series]:
         _INKS[name],
         range(len(points)),
         [point.ns[name] for point in points],
-        told=[
+        tooltips=[
             f"{cut(point.name)}, {point.started:%Y-%m-%d %H:%M}: {name} {format_ns(point.ns[name])}" for point in points
         ],
         ends=[point.ci95_ns[name] for point in points],

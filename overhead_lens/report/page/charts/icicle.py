@@ -59,9 +59,9 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
 
 def _tile(node: Node, times: Sequence[str]) -> Tile:
     look = node.attribution
-    told = (_category(node), *times, *_rule(node))
+    values = (_category(node), *times, *_rule(node))
     is_framework = look.category == "python" and look.part in _FRAMEWORK
-    return Tile(node.parent, _place(node), node.total, INKS[look.category], told, is_framework)
+    return Tile(node.parent, _place(node), node.total, INKS[look.category], values, is_framework)
 
 
 def difference_icicle(
@@ -92,29 +92,29 @@ class _Pair:
 
 def _merged(base: Sequence[Node], new: Sequence[Node]) -> list[_Pair]:
     """Both trees as one, a frame being the same if its callers are; the smallest folded."""
-    found: dict[tuple[int, str], int] = {}
+    index: dict[tuple[int, str], int] = {}
     nodes: list[Node] = []
     counts: list[list[int]] = []
     for side, tree in enumerate((base, new)):
         places: list[int] = []
         for node in tree:
             parent = ROOT if node.parent == ROOT else places[node.parent]
-            place = found.setdefault((parent, node.name if parent != ROOT else ""), len(nodes))
+            place = index.setdefault((parent, node.name if parent != ROOT else ""), len(nodes))
             if place == len(nodes):
                 nodes.append(node)
                 counts.append([0, 0])
             places.append(place)
             counts[place][side] += node.total
-    return _largest(found, nodes, counts)
+    return _largest(index, nodes, counts)
 
 
-def _largest(found: dict[tuple[int, str], int], nodes: Sequence[Node], counts: Sequence[Sequence[int]]) -> list[_Pair]:
+def _largest(index: dict[tuple[int, str], int], nodes: Sequence[Node], counts: Sequence[Sequence[int]]) -> list[_Pair]:
     wholes = counts[0]
     shares = [sum(count / whole for count, whole in zip(pair, wholes, strict=True)) / 2 for pair in counts]
     least = max(LEAST_SHARE, sorted(shares, reverse=True)[min(MOST_NODES, len(shares)) - 1])
     places: dict[int, int] = {ROOT: ROOT}
     pairs: list[_Pair] = []
-    for (parent, _), place in found.items():
+    for (parent, _), place in index.items():
         if shares[place] >= least:
             places[place] = len(pairs)
             pairs.append(_Pair(nodes[place], places[parent], (counts[place][0], counts[place][1])))
@@ -133,10 +133,10 @@ def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> Tile:
     is_clear = strength >= 0.05
     sign = ("+ " if delta_ns > 0 else "- ") if is_clear else ""
     ink = _mixed(_EVEN, _SLOWER if delta_ns > 0 else _FASTER, strength**0.5 if is_clear else 0.0)
-    told = (*map(format_ns, times), format_signed_ns(delta_ns), pair.node.attribution.category)
+    values = (*map(format_ns, times), format_signed_ns(delta_ns), pair.node.attribution.category)
     # Whole numbers, so that the parts of a frame never sum to more than it.
     size = sum(count * round(scale * _FINE) for count, scale in zip(pair.counts, scales, strict=True))
-    return Tile(pair.parent, sign + _place(pair.node), size, ink, told)
+    return Tile(pair.parent, sign + _place(pair.node), size, ink, values)
 
 
 def _mixed(one: str, other: str, share: float) -> str:
@@ -159,10 +159,10 @@ def _rule(node: Node) -> tuple[str, str]:
     if node.folded:
         return "several", ""
     if node.rule is None:
-        kept = node.attribution.category != "unattributed"
-        return ("none of its own: the frame above keeps what is below it" if kept else "no rule claims it"), ""
-    said = _pattern(node.rule)
-    return (f"{said}; counts as the frame above" if node.inherited else said), cut(plain(node.rule.source), _NAME)
+        is_attributed = node.attribution.category != "unattributed"
+        return ("none of its own: the frame above keeps what is below it" if is_attributed else "no rule claims it"), ""
+    pattern = _pattern(node.rule)
+    return (f"{pattern}; counts as the frame above" if node.inherited else pattern), cut(plain(node.rule.source), _NAME)
 
 
 def _pattern(rule: Rule) -> str:

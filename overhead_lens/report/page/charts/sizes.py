@@ -43,7 +43,7 @@ def _times(variant: SweptVariant, sweep: Sweep, at: int) -> Iterator[Series]:
         _ink(at),
         [max(point.size, 1) for point in points],
         [point.ns for point in points],
-        told=[
+        tooltips=[
             f"{point.size:,}: {format_ns(point.ns)} [{interval_text(point.ci95_ns)}], line {point.residual_share:+.0%}"
             for point in points
         ],
@@ -71,9 +71,9 @@ def _residuals(variant: SweptVariant, at: int) -> Iterator[Series]:
     sizes = [max(point.size, 1) for point in variant.points]
     percents = [100 * point.residual_share for point in variant.points]
     yield Series("", _ink(at), sizes, percents, "line")
-    told = [f"{point.size:,}: {percent:+.1f} %" for point, percent in zip(variant.points, percents, strict=True)]
+    tooltips = [f"{point.size:,}: {percent:+.1f} %" for point, percent in zip(variant.points, percents, strict=True)]
     ends = [(100 * point.residual_ci95[0], 100 * point.residual_ci95[1]) for point in variant.points]
-    yield Series(cut(variant.name), _ink(at), sizes, percents, told=told, ends=ends, symbol=_symbol(at))
+    yield Series(cut(variant.name), _ink(at), sizes, percents, tooltips=tooltips, ends=ends, symbol=_symbol(at))
 
 
 def _sizes_axis(sweep: Sweep) -> Axis:

@@ -49,8 +49,8 @@ def run_steps(run: RunBudget, times: StepTimes) -> list[Picture]:
     )
     if size == 1:
         return [plot]
-    said = f"A point is the median of {size:,} steps in a row; its line reaches from the least to the most."
-    return [plot, Notes([said])]
+    legend = f"A point is the median of {size:,} steps in a row; its line reaches from the least to the most."
+    return [plot, Notes([legend])]
 
 
 def _points(times: StepTimes, phase: Phase, size: int) -> Series | None:
@@ -62,9 +62,9 @@ def _points(times: StepTimes, phase: Phase, size: int) -> Series | None:
     groups = list(_groups(rows, size))
     numbers = [int(group[0]) + times.first for group in groups]
     middles = [float(np.median(times.ns[group])) for group in groups]
-    told = [f"step {number:,}: {format_ns(ns)}" for number, ns in zip(numbers, middles, strict=True)]
+    tooltips = [f"step {number:,}: {format_ns(ns)}" for number, ns in zip(numbers, middles, strict=True)]
     ends = [(int(times.ns[group].min()), int(times.ns[group].max())) for group in groups] if size > 1 else []
-    return Series(name, ink, numbers, middles, told=told, ends=ends, symbol=symbol)
+    return Series(name, ink, numbers, middles, tooltips=tooltips, ends=ends, symbol=symbol)
 
 
 def _groups(rows: Ints, size: int) -> Iterator[Ints]:
@@ -75,6 +75,6 @@ def _groups(rows: Ints, size: int) -> Iterator[Ints]:
 
 
 def _slowest(slowest: Sequence[Slow]) -> Series:
-    told = [f"step {slow.step:,}: {format_ns(slow.wall_ns)}: {cut(slow.because, 80)}" for slow in slowest]
+    tooltips = [f"step {slow.step:,}: {format_ns(slow.wall_ns)}: {cut(slow.because, 80)}" for slow in slowest]
     numbers, walls = [slow.step for slow in slowest], [slow.wall_ns for slow in slowest]
-    return Series("slowest", "#e45756", numbers, walls, told=told, symbol="ring")
+    return Series("slowest", "#e45756", numbers, walls, tooltips=tooltips, symbol="ring")

@@ -25,13 +25,13 @@ def trace_steps(steps: Sequence[TraceStep]) -> list[Picture]:
     wall_ns = steps[slowest].window.wall_ns
     if size > 1:
         series.append(_longest(groups))
-    said = f"step {steps[slowest].step:,}: {format_ns(wall_ns)}"
+    slowest_text = f"step {steps[slowest].step:,}: {format_ns(wall_ns)}"
     plot = Plot(
         series,
         _step_axis(groups),
         time_axis([wall_ns]),
         f"{len(steps):,} steps with the categories of the busiest thread; step {steps[slowest].step:,} is the slowest.",
-        notes=[Note(slowest // size, wall_ns, said)] if len(steps) > 1 else [],
+        notes=[Note(slowest // size, wall_ns, slowest_text)] if len(steps) > 1 else [],
     )
     if size == 1:
         return [plot]
@@ -50,11 +50,11 @@ def _stacked(groups: Sequence[Sequence[TraceStep]]) -> Iterator[Series]:
         means = [sum(step.host[at].ns for step in group) / len(group) for group in groups]
         if any(means):
             ends = [(low, low + ns) for low, ns in zip(below, means, strict=True)]
-            told = [
+            tooltips = [
                 f"{_numbers(group)}: {category.name} {format_ns(ns)}" for group, ns in zip(groups, means, strict=True)
             ]
             places = range(len(groups))
-            yield Series(category.name, category.ink, places, means, "bars", told, ends, hatch=category.hatch)
+            yield Series(category.name, category.ink, places, means, "bars", tooltips, ends, hatch=category.hatch)
             below = [high for _, high in ends]
 
 
@@ -65,9 +65,9 @@ def _numbers(group: Sequence[TraceStep]) -> str:
 
 def _longest(groups: Sequence[Sequence[TraceStep]]) -> Series:
     steps = [max(group, key=lambda step: step.window.wall_ns) for group in groups]
-    told = [f"step {step.step:,}: {format_ns(step.window.wall_ns)}" for step in steps]
+    tooltips = [f"step {step.step:,}: {format_ns(step.window.wall_ns)}" for step in steps]
     walls = [step.window.wall_ns for step in steps]
-    return Series("longest step", "#808080", range(len(groups)), walls, told=told, symbol="ring")
+    return Series("longest step", "#808080", range(len(groups)), walls, tooltips=tooltips, symbol="ring")
 
 
 def busy_steps(steps: Sequence[TraceStep]) -> list[Picture]:

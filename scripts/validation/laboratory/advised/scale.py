@@ -20,14 +20,14 @@ def inputs(_: NoParams) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.ones(program.ELEMENTS), torch.zeros(program.ELEMENTS)
 
 
-def fresh(values: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
+def fresh(values: torch.Tensor, buffer: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
     """Into a temporary."""
     return torch.mul(values, 3)
 
 
-def reuse(values: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+def reuse(values: torch.Tensor, buffer: torch.Tensor) -> torch.Tensor:
     """Into the same tensor each time."""
-    return torch.mul(values, 3, out=kept)
+    return torch.mul(values, 3, out=buffer)
 
 
 SCENARIO = Scenario(

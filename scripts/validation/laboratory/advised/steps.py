@@ -23,10 +23,10 @@ from tests.programs import transformer as transformer_program
 _BATCHES = 100
 
 
-def train(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: torch.Tensor, wanted: torch.Tensor) -> float:
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: torch.Tensor, targets: torch.Tensor) -> float:
     """One training step of a perceptron."""
     optimizer.zero_grad()
-    loss = nn.functional.mse_loss(model(inputs), wanted)
+    loss = nn.functional.mse_loss(model(inputs), targets)
     loss.backward()
     optimizer.step()
     return float(loss.item())
@@ -62,9 +62,9 @@ def make_transformer() -> tuple[Any, ...]:
 def train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader[Any]) -> float:
     """An epoch over samples that are decoded in Python."""
     last = 0.0
-    for inputs, wanted in loader:
+    for inputs, targets in loader:
         optimizer.zero_grad()
-        loss = nn.functional.binary_cross_entropy_with_logits(model(inputs), wanted)
+        loss = nn.functional.binary_cross_entropy_with_logits(model(inputs), targets)
         loss.backward()
         optimizer.step()
         last = float(loss.item())
@@ -104,8 +104,8 @@ def learn(buffer: list[Any], model: nn.Module, optimizer: torch.optim.Optimizer)
     del buffer[: collected_program.NEW]
     batch = buffer[:: len(buffer) // 16][:16]
     inputs = torch.tensor([sample["state"] for sample in batch])
-    wanted = torch.tensor([sample["reward"] for sample in batch], dtype=torch.float32)
-    return train(model, optimizer, inputs, wanted)
+    targets = torch.tensor([sample["reward"] for sample in batch], dtype=torch.float32)
+    return train(model, optimizer, inputs, targets)
 
 
 def make_collected() -> tuple[Any, ...]:

@@ -20,11 +20,11 @@ volatile int64_t* cost_ns = &no_cost_ns;
 double ticks_per_ns = 1.0;
 
 __attribute__((noinline)) void spin() {
-  const int64_t wanted_ns = *cost_ns;
-  if (wanted_ns <= 0) {
+  const int64_t requested_ns = *cost_ns;
+  if (requested_ns <= 0) {
     return;
   }
-  const uint64_t end = __rdtsc() + static_cast<uint64_t>(wanted_ns * ticks_per_ns);
+  const uint64_t end = __rdtsc() + static_cast<uint64_t>(requested_ns * ticks_per_ns);
   while (__rdtsc() < end) {
   }
 }

@@ -23,10 +23,10 @@ def all_calls() -> dict[str, Call]:
     """Name to call; each takes a tenth of a millisecond or more. Each module has inputs of its own."""
     from . import algebra, backward, compiled, networks, tensors
 
-    found: dict[str, Call] = {}
+    combined: dict[str, Call] = {}
     for module in (tensors, networks, algebra, backward, compiled):
         calls = module.calls()
-        if twice := found.keys() & calls.keys():
+        if twice := combined.keys() & calls.keys():
             raise ValueError(f"two operators have one name: {', '.join(sorted(twice))}")
-        found |= calls
-    return found
+        combined |= calls
+    return combined

@@ -14,8 +14,8 @@ from . import Call
 
 def calls() -> dict[str, Call]:
     """Name to call."""
-    found = _elements() | _rearranged() | _networks() | _algebra()
-    return {f"{name} backward": call for name, call in found.items()}
+    forward_calls = _elements() | _rearranged() | _networks() | _algebra()
+    return {f"{name} backward": call for name, call in forward_calls.items()}
 
 
 class _Backward:

@@ -14,8 +14,8 @@ from . import Call
 
 def calls() -> dict[str, Call]:
     """Name to call; each is compiled at its first call."""
-    found = _forward() | _trained()
-    return {f"{name} compiled": call for name, call in found.items()}
+    compiled_calls = _forward() | _trained()
+    return {f"{name} compiled": call for name, call in compiled_calls.items()}
 
 
 def _compiled(function: Callable[..., Any], *arguments: Any) -> Call:

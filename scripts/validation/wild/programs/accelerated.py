@@ -30,9 +30,9 @@ def main() -> None:
     )
     done = 0
     while done < options.steps:
-        for x, wanted in loader:
+        for x, target in loader:
             optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(model(x), wanted)
+            loss = nn.functional.cross_entropy(model(x), target)
             accelerator.backward(loss)
             optimizer.step()
             done += 1

@@ -19,10 +19,10 @@ def main() -> None:
     network = nn.Sequential(nn.Linear(options.width, options.width), nn.ReLU(), nn.Linear(options.width, 1))
     model = DistributedDataParallel(network)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    x, wanted = torch.randn(64, options.width), torch.randn(64, 1)
+    x, target = torch.randn(64, options.width), torch.randn(64, 1)
     for _ in range(options.steps):
         optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x), wanted)
+        loss = nn.functional.mse_loss(model(x), target)
         loss.backward()
         optimizer.step()
     if dist.get_rank() == 0:

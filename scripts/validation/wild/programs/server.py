@@ -20,7 +20,7 @@ def serve(model: nn.Module, requests: "queue.Queue[Request | None]") -> None:
             answers.put(model(x))
 
 
-def ask(requests: "queue.Queue[Request | None]", count: int, width: int, sums: list[float]) -> None:
+def request_all(requests: "queue.Queue[Request | None]", count: int, width: int, sums: list[float]) -> None:
     """Send requests one after the other, and add up the answers."""
     answers: queue.Queue[torch.Tensor] = queue.Queue()
     total = 0.0
@@ -48,7 +48,7 @@ def main() -> None:
     sums: list[float] = []
     server = threading.Thread(target=serve, args=(model, requests), name="server")
     each = options.steps // CLIENTS
-    clients = [threading.Thread(target=ask, args=(requests, each, options.width, sums)) for _ in range(CLIENTS)]
+    clients = [threading.Thread(target=request_all, args=(requests, each, options.width, sums)) for _ in range(CLIENTS)]
     for thread in (server, *clients):
         thread.start()
     for client in clients:
