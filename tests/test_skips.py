@@ -31,7 +31,8 @@ def test_a_skip_that_is_not_expected_fails(
     if expected is not None:
         monkeypatch.setenv("EXPECTED_SKIPS", expected)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    done = pytester.runpytest_subprocess("-p", "tests.skips", "-n", str(processes))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    done = pytester.runpytest_subprocess("-p", "tests.skips", "-p", "xdist", "-n", str(processes))
     assert done.ret == code
     done.assert_outcomes(passed=1, skipped=1)
     done.stdout.fnmatch_lines(said)
