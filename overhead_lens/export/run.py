@@ -31,7 +31,6 @@ from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
 from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.read import read_events, read_trace
-from overhead_lens.stack import Stack
 from overhead_lens.studies.run.analysis import (
     RegionBudget,
     RunBudget,
@@ -62,40 +61,42 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     write_chrome(target, lane, read_events(path / KINETO))
 
 
-def write_run_collapsed(path: Path, target: Path, _: Classifier) -> None:
+def write_run_collapsed(path: Path, target: Path, classifier: Classifier) -> None:
     """Write the stacks of a run as folded stacks, below a root frame for each thread.
 
     Raises:
         UsageError: It has none, the capture is damaged, or the file cannot be written.
     """
-    write_collapsed(target, list(_stacks(read_run(path))))
+    write_collapsed(target, [(profile.name, profile.stacks) for profile in _profiles(read_run(path), classifier)])
 
 
 def write_run_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
     """Write the stacks of a run for speedscope: a profile a thread, each as long as a step.
 
+    That of the steps leaves out what compilations take by the compiler's clock.
+
     Raises:
         UsageError: It has none, the capture is damaged, or the file cannot be written.
     """
     run = read_run(path)
-    wall_ns = run_budget(run, classifier).wall.ns
-    profiles = [Profile(name, wall_ns, stacks) for name, stacks in _stacks(run)]
-    write_profiles(target, " ".join(run.meta.program), profiles)
+    write_profiles(target, " ".join(run.meta.program), list(_profiles(run, classifier)))
 
 
-def _stacks(run: StoredRun) -> Iterator[tuple[str, list[Stack]]]:
+def _profiles(run: StoredRun, classifier: Classifier) -> Iterator[Profile]:
     """Stacks of the steps, and of every other thread.
 
     Raises:
         UsageError: There are none.
     """
-    own, others = step_stacks(run), other_threads(run)
+    own, others = step_stacks(run, classifier), other_threads(run)
     if not own and not others:
         raise UsageError(f"{run.path} holds no samples to export ({run.meta.reason or 'none were taken'})")
+    budget = run_budget(run, classifier)
     if own:
-        yield run.meta.thread_name or MAIN, own
+        yield Profile(run.meta.thread_name or MAIN, budget.divided_ns, own)
     for thread in others:
-        yield f"{thread_name(thread)} ({thread.process}/{thread.thread})", list(thread.stacks)
+        name = f"{thread_name(thread)} ({thread.process}/{thread.thread})"
+        yield Profile(name, budget.wall.ns, list(thread.stacks))
 
 
 BUDGET_LANE = "Budget of a step"
@@ -191,7 +192,7 @@ class _Run:
     def _flamegraphs(self) -> list[Flamegraph]:
         meta = self.run.meta
         stepping = (str(meta.pid), str(meta.thread or meta.pid))
-        own, others = step_stacks(self.run), other_threads(self.run)
+        own, others = step_stacks(self.run, self.classifier), other_threads(self.run)
         fitted, start_ns, budget = self.classifier.fitted(own), self.start_ns, self.budget
         placed = placed_stacks(own, budget.host, fitted, start_ns=start_ns, shown=without_bottom)
         stacks = {stepping: list(placed), **thread_stacks(others, budget.threads, self.classifier, start_ns=start_ns)}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from overhead_lens.captures.files import KINETO
 from overhead_lens.studies.run.analysis import run_budget_of
+from overhead_lens.studies.run.stored import Compilation
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import error_line, lens
-from tests.drawn.runs import STEP_NS, WAIT, WORK, bare, main, run_of, slow_run, store
+from tests.drawn.runs import COMPILING, STEP_NS, WAIT, WORK, bare, main, run_of, slow_run, store
 from tests.drawn.timelines import document, drawn
 
 
@@ -52,6 +54,29 @@ def test_a_profile_is_as_long_as_a_step(run: Path) -> None:
         ("MainThread", wall_ns), ("loader (10/11)", wall_ns),
     ]  # fmt: skip
     assert document["profiles"][0]["weights"] == [wall_ns * 6 // 10, wall_ns - wall_ns * 6 // 10]
+
+
+@pytest.mark.parametrize(
+    ("steps", "compilations", "weights"),
+    [
+        # Outside the steps that set the wall.
+        ([190] * 10, [Compilation(10, 900, "")], [114, 76]),
+        # For 90 of the 190 ns of a step, by the compiler's clock.
+        ([100] * 9 + [{"ns": 1_000, "compile_ns": 900}], [], [60, 40]),
+        # No clock timed them.
+        ([190] * 10, [], [14, 10, 166]),
+    ],
+)
+def test_stacks_of_compilations_that_the_clock_times_are_left_out(
+    steps: list[Any], compilations: list[Compilation], weights: list[int], tmp_path: Path
+) -> None:
+    turn = [main(WORK, 600), main(WAIT, 400), main(COMPILING, 7_000)]
+    run = store(tmp_path / "run", run_of(*bare(*steps), compilations=compilations), [turn])
+    for form in ("speedscope", "collapsed"):
+        assert lens("export", run, "--format", form, cwd=run).returncode == 0
+    (profile,) = json.loads((run / "speedscope.json").read_text())["profiles"]
+    assert profile["weights"] == weights
+    assert len((run / "stacks.collapsed").read_text().splitlines()) == len(weights)
 
 
 def test_the_budget_of_a_step_above_the_traced_ones(run: Path) -> None:

@@ -299,12 +299,14 @@ def _steps(run: RunBudget, _classifier: Classifier) -> Iterator[Picture]:
 def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
     """The stacks of the budget, read again from its directory."""
     try:
-        stacks = step_stacks(read_run(Path(run.capture)))
+        stacks = step_stacks(read_run(Path(run.capture)), classifier)
     except UsageError as error:
         yield Notes([f"No stacks to draw: {error}"])
         return
     tree = tree_of(stacks, classifier.fitted(stacks), f"all stacks of the {run.per}")
-    yield from icicle(tree, run.wall.ns, run.per)
+    yield from icicle(tree, run.divided_ns, run.per)
+    if left_out_ns := run.wall.ns - run.divided_ns:
+        yield Notes([f"{format_ns(left_out_ns)} of compilations are left out: the compiler's own clock times them."])
     if not tree:
         yield Notes(["No stack was taken."])
 

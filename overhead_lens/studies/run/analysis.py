@@ -202,6 +202,12 @@ class RunBudget(Result):
         """Stacks inside the steps."""
         return self.sampling.stacks
 
+    @property
+    def divided_ns(self) -> int:
+        """The time that ``step_stacks`` divide: the wall without what compilations took by the compiler's clock."""
+        compiling = self.category(_COMPILE)
+        return self.wall.ns - (compiling.ns if compiling.evidence == "clock" else 0)
+
 
 def run_budget_of(path: Path, classifier: Classifier) -> RunBudget:
     """The budget of a stored run.
@@ -269,10 +275,16 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     )
 
 
-def step_stacks(run: StoredRun) -> list[Stack]:
-    """Stacks inside the steps, from the frame on in which the steps' loop stands."""
-    home = _home(run)
-    return [_from(stack, home) for block in _sampled(inside for _, inside in _of_steps(run)) for stack in block]
+def step_stacks(run: StoredRun, classifier: Classifier) -> list[Stack]:
+    """Stacks inside the steps, from the frame on in which the steps' loop stands.
+
+    Those of compilations are left out where the compiler's clock says how much of a step these take.
+    """
+    home, counted = _home(run), _counted(run.steps)
+    blocks = _sampled(inside for _, inside in _of_steps(run))
+    if counted is not None and (run.meta.compilations or counted["compile_ns"].any()):
+        blocks = _without_compilations(blocks, classifier)
+    return [_from(stack, home) for block in blocks for stack in block]
 
 
 def _of_steps(run: StoredRun) -> list[tuple[SampledThread, list[Stack]]]:

@@ -16,7 +16,7 @@ from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget, 
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.taxonomy.host import HostCategory
 from tests.drawn.processes import thread
-from tests.drawn.runs import KERNEL, OUTSIDE, PID, WAIT, WORK, bare, main, run_of, store, stretch
+from tests.drawn.runs import COMPILING, KERNEL, OUTSIDE, PID, WAIT, WORK, bare, main, run_of, store, stretch
 from tests.drawn.stacks import CLASSIFIER
 from tests.report.page.seen import headings, icicles, notes, plots, rows, section, series, words
 from tests.report.test_run_text import full
@@ -135,6 +135,15 @@ def test_stacks_are_drawn_from_the_steps_loop_on(tmp_path: Path) -> None:
         *((0, "clock_nanosleep (libc.so.6)", 25), (2, "train (train.py:5)", 25)),
         *((0, "at::native::add_kernel (libtorch_cpu.so)", 15), (4, "train (train.py:5)", 15)),
     ]
+
+
+def test_compilations_that_the_clock_times_are_not_drawn(tmp_path: Path) -> None:
+    steps = bare(*[100] * 9, {"ns": 1_000, "compile_ns": 900})
+    turn = [main(WORK, 600), main(WAIT, 400), main(COMPILING, 7_000)]
+    page = run_outline(run_budget_of(store(tmp_path / "run", run_of(*steps), [turn]), CLASSIFIER))
+    said = words(page, "Sampled stacks")
+    assert "1,000 stacks; the whole width is 100 ns per step." in said
+    assert "90 ns of compilations are left out: the compiler's own clock times them." in said
 
 
 def test_the_stacks_of_another_thread_are_drawn_in_a_section_that_is_folded(tmp_path: Path) -> None:
