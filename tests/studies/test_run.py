@@ -195,6 +195,19 @@ def test_compilations_that_the_clock_places_outside_the_steps_are_left_out() -> 
     assert found.warnings == ("900 of 1,900 stacks of the thread lie outside the steps and are left out",)
 
 
+@pytest.mark.parametrize(
+    ("compilations", "times"),
+    [([Compilation(10, 900, "")], {"python": 100}), ([], {"python": 25, "compile": 75})],
+)
+def test_compilations_that_the_clock_places_outside_the_steps_are_in_no_region(
+    compilations: list[Compilation], times: dict[str, int]
+) -> None:
+    region = StoredRegion("forward", [HOME], 3, 300.0, 30_000.0, [(1, 100.0), (1, 100.0), (1, 100.0)])
+    turn = [main(WORK, 100), main(COMPILING, 300)]
+    found = budget(*bare(100, 100, 100), turns=(turn,), regions=[region], compilations=compilations)
+    assert {each.category: each.ns for each in found.regions[0].host if each.ns} == ns_of(found) == times
+
+
 def test_what_the_program_does_between_two_entries_of_its_loop_is_of_no_step() -> None:
     steps = table(bare(*(10 * [100]), 900, *(9 * [100])))
     steps.loc[11:, ["begin_ns", "end_ns", "compile_ns"]] += 2_000_000_000

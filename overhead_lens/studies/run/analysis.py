@@ -227,9 +227,10 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     of_steps, others = _of_steps(run), other_threads(run)
     stepping = [thread for thread, _ in of_steps]
     blocks = _sampled(inside for _, inside in of_steps)
+    stacks = [stack for thread in (*stepping, *others) for stack in thread.stacks]
     if counted is not None and meta.compilations and not counted["compile_ns"].any():
         # By the compiler's clock, they lie outside the steps that set the wall.
-        blocks = _without_compilations(blocks, classifier)
+        *blocks, stacks = _without_compilations([*blocks, stacks], classifier)
     fitted = classifier.fitted(stack for block in blocks for stack in block)
     step = step_wall(wall)
     if warnings.is_unlike(ratio):
@@ -239,7 +240,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     device = None if counted is None else _device(run, recorded, step, classifier)
     backward = _backward(run, [*stepping, *others], device, fitted)
     of_step = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted)
-    regions = _regions(run, [*stepping, *others], backward, of_step.worked_share, fitted)
+    regions = _regions(meta.regions, stacks, backward, of_step.worked_share, fitted)
     samples = sum(stack.count for block in blocks for stack in block)
     taken = sum(thread.samples for thread in stepping)
     looks = {meta.pid: _looks(run)}
@@ -627,15 +628,14 @@ def _steps(run: StoredRun, counted: pd.DataFrame | None) -> Steps:
 
 
 def _regions(
-    run: StoredRun,
-    threads: Sequence[SampledThread],
+    regions: Sequence[StoredRegion],
+    stacks: Sequence[Stack],
     backward: BackwardWork | None,
     worked_share: float,
     classifier: Classifier,
 ) -> tuple[RegionBudget, ...]:
     budgets = []
-    stacks = [stack for thread in threads for stack in thread.stacks]
-    for region in sorted(run.meta.regions, key=_costliest):
+    for region in sorted(regions, key=_costliest):
         mean = _entered(region)
         wall = step_wall(mean)
         inside = [stack for stack in stacks if any(_passes(stack, place) for place in region.places)]
