@@ -226,6 +226,17 @@ def test_page_faults_are_taken_out_of_the_kernel() -> None:
     assert [(part.name, part.ns) for part in found.category("allocation").parts if part.ns] == [("page_fault", 400)]
 
 
+def test_page_faults_are_those_of_steps_that_compiled_nothing() -> None:
+    step = {"ns": 1_000, "user_ns": 600, "system_ns": 400, "faults": 2}
+    compiling = {**step, "ns": 101_000, "user_ns": 100_600, "compile_ns": 100_000}
+    found = budget(*bare(*(20 * [step]), compiling), turns=([main(KERNEL, 800), main(WORK, 200)],))
+    # 100,000 ns in 21 steps.
+    assert ns_of(found) == {"python": 200, "allocation": 400, "kernel": 400, "compile": 4_762}
+    every = {**compiling, "ns": 2_000, "user_ns": 1_600, "compile_ns": 1_000}
+    found = budget(*bare(*(20 * [every])), turns=([main(KERNEL, 800), main(WORK, 200)],))
+    assert ns_of(found) == {"python": 200, "kernel": 800, "compile": 1_000}
+
+
 @pytest.mark.parametrize(
     ("cpu_ns", "system", "waits_ns"),
     [

@@ -572,9 +572,11 @@ def _divided(wall_ns: int, wall: Estimate, shares: Shares, counted: pd.DataFrame
 
 def _fault_time(counted: pd.DataFrame | None, wall: Estimate, shares: Shares) -> Estimate:
     """Time of page faults in ns per step, from the thread's system time."""
+    if counted is not None:
+        # The compiler's own faults and CPU time are not the step's.
+        counted = counted[counted["is_counted"] & (counted["compile_ns"] == 0)]
     if counted is None or not counted["user_ns"].any():
         return Estimate(0.0, np.zeros(REPLICATES))
-    counted = counted[counted["is_counted"]]
     steps = pd.DataFrame(
         {
             "process": 0,
