@@ -266,7 +266,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *sleep_warnings([("the steps", of_step.asleep), *((thread.called, thread.slept) for thread in threads)]),
         ),
         capture=str(run.path),
-        phases=phases(run, _set_up(run), has_steps=counted is not None),
+        phases=phases(run, _set_up(run, classifier), has_steps=counted is not None),
         run_ns=meta.wall_ns,
         sampling=Sampling(meta.rate_hz, samples, ratio),
         cross_checks=of_step.checks,
@@ -330,11 +330,12 @@ def _beginnings(steps: pd.DataFrame, phase: Phase) -> list[int]:
     return [int(at) for at in np.flatnonzero(chosen & ~np.append(False, chosen[:-1]))]
 
 
-def _set_up(run: StoredRun) -> list[Stack]:
-    """Stacks of the main thread before the sampler's first turn, without those inside the steps."""
+def _set_up(run: StoredRun, classifier: Classifier) -> list[Stack]:
+    """Stacks of the main thread before the sampler's first turn, without those inside the steps and of timed compilations."""
     home = _home(run)
     main = [thread for turn, thread in _threads(run) if not turn and is_main(thread, run.meta.pid)]
-    return [stack for thread in main for stack in thread.stacks if home is None or not _passes(stack, home)]
+    stacks = [stack for thread in main for stack in thread.stacks if home is None or not _passes(stack, home)]
+    return _without_compilations([stacks], classifier)[0] if run.meta.compilations else stacks
 
 
 def _has_steps(thread: SampledThread, run: StoredRun) -> bool:

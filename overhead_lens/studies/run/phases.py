@@ -5,8 +5,8 @@
     |--------- set-up ---------|--- warm-up ---|------------- steps -------------|-- rest --|
       import   compile                compile       compile
 
-Compilations are timed by the compiler's own callbacks, wherever they fall. Imports are a share of the set-up: that of the stacks
-taken in it. The other phases are by the clock and hold what is left.
+Compilations are timed by the compiler's own callbacks, wherever they fall. Imports are a share of the rest of the set-up:
+that of the other stacks taken in it. The other phases are by the clock and hold what is left.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple
     """The phases of a run; they sum to its wall.
 
     Args:
-        set_up: Stacks of its main thread before the steps.
+        set_up: Stacks of its main thread before the steps, without those of compilations.
         has_steps: Whether steps were measured.
     """
     meta = run.meta
