@@ -627,6 +627,22 @@ def test_why_a_step_was_slow(changed: dict[str, int], because: str) -> None:
     assert slow(**changed) == Slow(3 + 1 + 20, 11_000_000, because)
 
 
+@pytest.mark.parametrize(
+    ("ms", "switches", "because"),
+    [
+        (11, 5, "it was blocked: not running, and nothing took its core"),
+        (11, 6, "a neighbour on the core (6 involuntary switches)"),
+        # Eight turns of another program do not last for a third of three seconds, nine may.
+        (3_001, 5 + 8, "it was blocked: not running, and nothing took its core"),
+        (3_001, 5 + 9, "a neighbour on the core (14 involuntary switches)"),
+    ],
+)
+def test_switches_that_every_step_has_are_no_neighbour(ms: int, switches: int, because: str) -> None:
+    usual = {**USUAL, "switches": 5}
+    (slowest,) = budget(*bare(*(20 * [usual]), {**usual, "ns": ms * 1_000_000, "switches": switches})).slowest
+    assert slowest.because == because
+
+
 def test_a_recompilation_is_said_with_its_reason() -> None:
     step = {"ns": 9_000, "compile_ns": 8_500}
     steps = table(bare(*(4 * [100]), step, 100, step))

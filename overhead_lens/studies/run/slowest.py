@@ -15,6 +15,8 @@ SLOW = 2.0
 # A cause is reported from this share of the step's excess over the median.
 _EXPLAINS = 0.3
 _FAULT_NS = 500
+# Another program has the core for some ms at a time; a container that has used up its quota waits for 100.
+_SWITCH_NS = 100_000_000
 _REASON_WIDTH = 160
 
 
@@ -49,7 +51,6 @@ def _because(row: pd.Series[float], usual: pd.Series[float], compilations: Seque
         return "unknown: the counters were not read when it began"
     extra_ns = row["ns"] - usual["ns"]
     more = row - usual
-    cpu_ns = more["user_ns"] + more["system_ns"]
     causes = {
         "compile": more["compile_ns"],
         "garbage collection": more["gc_ns"],
@@ -58,18 +59,18 @@ def _because(row: pd.Series[float], usual: pd.Series[float], compilations: Seque
     }
     cause, ns = max(causes.items(), key=lambda item: item[1])
     if ns < _EXPLAINS * extra_ns:
-        return _by_processor(row, cpu_ns, extra_ns)
+        return _by_processor(row, more, extra_ns)
     if cause == "compile":
         return _compiled(row, compilations)
     return f"page faults ({row['faults']:,.0f})" if cause == "page faults" else cause
 
 
-def _by_processor(row: pd.Series[float], cpu_ns: float, extra_ns: float) -> str:
+def _by_processor(row: pd.Series[float], more: pd.Series[float], extra_ns: float) -> str:
     if not row["user_ns"] and not row["system_ns"]:
         return "unknown: steps this short are not counted in detail"
-    if cpu_ns > (1 - _EXPLAINS) * extra_ns:
+    if more["user_ns"] + more["system_ns"] > (1 - _EXPLAINS) * extra_ns:
         return "it computed longer"
-    if row["switches"] > 0:
+    if more["switches"] * _SWITCH_NS >= _EXPLAINS * extra_ns:
         return f"a neighbour on the core ({row['switches']:,.0f} involuntary switches)"
     return "it was blocked: not running, and nothing took its core"
 
