@@ -570,7 +570,8 @@ def test_stacks_that_were_taken_less_often_count_more() -> None:
         block(2, main(WAIT, 28), f"{other};clock_nanosleep (libc.so.6) 1", weight=5),
     ]
     found = run_budget(replace(drawn, blocks=blocks), CLASSIFIER)
-    assert (found.samples, ns_of(found)) == (200, {"python": 30, "wait": 70})
+    assert (found.samples, ns_of(found)) == (60 + 28, {"python": 30, "wait": 70})
+    assert found.warnings == ("88 stacks only: the shares are rough; a longer run narrows them",)
     (reader,) = found.threads
     assert (reader.samples, round(reader.busy_share / reader.seen_share, 3)) == (6, round(1 / 6, 3))
 

@@ -299,7 +299,8 @@ def _steps(run: RunBudget, _classifier: Classifier) -> Iterator[Picture]:
 def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
     """The stacks of the budget, read again from its directory."""
     try:
-        stacks = step_stacks(read_run(Path(run.capture)), classifier)
+        stored = read_run(Path(run.capture))
+        stacks = step_stacks(stored, classifier)
     except UsageError as error:
         yield Notes([f"No stacks to draw: {error}"])
         return
@@ -307,6 +308,8 @@ def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
     yield from icicle(tree, run.divided_ns, run.per)
     if left_out_ns := run.wall.ns - run.divided_ns:
         yield Notes([f"{format_ns(left_out_ns)} of compilations are left out: the compiler's own clock times them."])
+    if any(block.weight > 1 for block in stored.blocks):
+        yield Notes(["Stacks of times in which fewer were taken count several times."])
     if not tree:
         yield Notes(["No stack was taken."])
 

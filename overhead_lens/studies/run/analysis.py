@@ -199,7 +199,7 @@ class RunBudget(Result):
 
     @property
     def samples(self) -> int:
-        """Stacks inside the steps."""
+        """Stacks inside the steps, as taken."""
         return self.sampling.stacks
 
     @property
@@ -225,12 +225,12 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     ratio = _step_ratio(run.steps)
     wall = exactly(float(meta.wall_ns)) if counted is None else _estimate(counted, "ns")
     of_steps, others = _of_steps(run), other_threads(run)
-    stepping = [thread for thread, _ in of_steps]
-    blocks = _sampled(inside for _, inside in of_steps)
+    stepping, inside = [each.thread for each in of_steps], [each.inside for each in of_steps]
     stacks = [stack for thread in (*stepping, *others) for stack in thread.stacks]
     if counted is not None and meta.compilations and not counted["compile_ns"].any():
         # By the compiler's clock, they lie outside the steps that set the wall.
-        *blocks, stacks = _without_compilations([*blocks, stacks], classifier)
+        *inside, stacks = _without_compilations([*inside, stacks], classifier)
+    blocks = _sampled(inside)
     fitted = classifier.fitted(stack for block in blocks for stack in block)
     step = step_wall(wall)
     if warnings.is_unlike(ratio):
@@ -241,8 +241,8 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     backward = _backward(run, [*stepping, *others], device, fitted)
     of_step = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted)
     regions = _regions(meta.regions, stacks, backward, of_step.worked_share, fitted)
-    samples = sum(stack.count for block in blocks for stack in block)
-    taken = sum(thread.samples for thread in stepping)
+    samples = sum(stack.count // each.weight for each, own in zip(of_steps, inside, strict=True) for stack in own)
+    taken = sum(each.thread.samples // each.weight for each in of_steps)
     looks = {meta.pid: _looks(run)}
     threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running), looks) if others else ()
     return RunBudget(
@@ -282,27 +282,35 @@ def step_stacks(run: StoredRun, classifier: Classifier) -> list[Stack]:
     Those of compilations are left out where the compiler's clock says how much of a step these take.
     """
     home, counted = _home(run), _counted(run.steps)
-    blocks = _sampled(inside for _, inside in _of_steps(run))
+    blocks = _sampled(each.inside for each in _of_steps(run))
     if counted is not None and (run.meta.compilations or counted["compile_ns"].any()):
         blocks = _without_compilations(blocks, classifier)
     return [_from(stack, home) for block in blocks for stack in block]
 
 
-def _of_steps(run: StoredRun) -> list[tuple[SampledThread, list[Stack]]]:
+class _OfSteps(NamedTuple):
+    """A block of the stepping thread, and its stacks inside the steps; each stack that was taken counts ``weight``."""
+
+    thread: SampledThread
+    inside: list[Stack]
+    weight: int
+
+
+def _of_steps(run: StoredRun) -> list[_OfSteps]:
     """The stepping thread by block, with its stacks inside the steps: in the turns, or in all blocks if those have few."""
     home = _home(run)
-    blocks = [(turn, _unwatched(thread)) for turn, thread in _threads(run) if _has_steps(thread, run)]
-    at_home = [[stack for stack in thread.stacks if home is None or _passes(stack, home)] for _, thread in blocks]
+    blocks = [(turn, weight, _unwatched(thread)) for turn, weight, thread in _threads(run) if _has_steps(thread, run)]
+    at_home = [[stack for stack in thread.stacks if home is None or _passes(stack, home)] for *_, thread in blocks]
     # Steps fill any turn up to its last block with a stack of the loop.
-    last_block = {turn: at for at, (turn, _) in enumerate(blocks) if at_home[at]}
+    last_block = {turn: at for at, (turn, *_) in enumerate(blocks) if at_home[at]}
     whole = _whole_turns(run, max(last_block, default=0))
     step_blocks = []
-    for at, (turn, thread) in enumerate(blocks):
+    for at, (turn, weight, thread) in enumerate(blocks):
         is_filled = turn in whole or (turn >= whole.start > 0 and at < last_block.get(turn, 0))
-        step_blocks.append((turn, thread, [*thread.stacks] if is_filled else at_home[at]))
-    in_turns = [(thread, inside) for turn, thread, inside in step_blocks if turn]
-    enough = sum(stack.count for _, inside in in_turns for stack in inside) >= warnings.FEW_STACKS
-    return in_turns if enough else [(thread, inside) for _, thread, inside in step_blocks]
+        step_blocks.append((turn, _OfSteps(thread, [*thread.stacks] if is_filled else at_home[at], weight)))
+    in_turns = [each for turn, each in step_blocks if turn]
+    enough = sum(stack.count // each.weight for each in in_turns for stack in each.inside) >= warnings.FEW_STACKS
+    return in_turns if enough else [each for _, each in step_blocks]
 
 
 def _whole_turns(run: StoredRun, last: int) -> range:
@@ -333,7 +341,7 @@ def _beginnings(steps: pd.DataFrame, phase: Phase) -> list[int]:
 def _set_up(run: StoredRun, classifier: Classifier) -> list[Stack]:
     """Stacks of the main thread before the sampler's first turn, without those inside the steps and of timed compilations."""
     home = _home(run)
-    main = [thread for turn, thread in _threads(run) if not turn and is_main(thread, run.meta.pid)]
+    main = [thread for turn, _, thread in _threads(run) if not turn and is_main(thread, run.meta.pid)]
     stacks = [stack for thread in main for stack in thread.stacks if home is None or not _passes(stack, home)]
     return _without_compilations([stacks], classifier)[0] if run.meta.compilations else stacks
 
@@ -345,14 +353,16 @@ def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
     return thread.process == run.meta.pid and thread.thread == run.meta.thread
 
 
-def _threads(run: StoredRun) -> Iterator[tuple[int, SampledThread]]:
-    """The threads of all blocks, each with its block's turn and with stacks that count by the block's weight.
+def _threads(run: StoredRun) -> Iterator[tuple[int, int, SampledThread]]:
+    """The threads of all blocks, each with its block's turn and weight, and with stacks that count by that weight.
 
     Turns taken for steps that set no wall are of the whole run, as is turn 0.
     """
     has_steps = _counted(run.steps) is not None
     return (
-        (block.turn * has_steps, _weighted(thread, block.weight)) for block in run.blocks for thread in block.threads
+        (block.turn * has_steps, block.weight, _weighted(thread, block.weight))
+        for block in run.blocks
+        for thread in block.threads
     )
 
 
@@ -413,14 +423,14 @@ def _from(stack: Stack, home: Place | None) -> Stack:
 
 def other_threads(run: StoredRun) -> list[SampledThread]:
     """All threads except the stepping thread, each with its stacks during the turns, or else all its stacks."""
-    others = [(turn, thread) for turn, thread in _threads(run) if not _has_steps(thread, run)]
+    others = [(turn, thread) for turn, _, thread in _threads(run) if not _has_steps(thread, run)]
     seen = {(thread.process, thread.thread) for turn, thread in others if turn}
     return joined([thread for turn, thread in others if turn or (thread.process, thread.thread) not in seen])
 
 
 def _looks(run: StoredRun) -> int:
-    """Stacks of the thread with the steps during the turns, or else all its stacks."""
-    taken = [(turn, thread.samples) for turn, thread in _threads(run) if _has_steps(thread, run)]
+    """What the stacks of the thread with the steps count during the turns, or else all its stacks."""
+    taken = [(turn, thread.samples) for turn, _, thread in _threads(run) if _has_steps(thread, run)]
     return sum(count for turn, count in taken if turn) or sum(count for _, count in taken)
 
 

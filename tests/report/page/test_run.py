@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,6 +145,16 @@ def test_compilations_that_the_clock_times_are_not_drawn(tmp_path: Path) -> None
     said = words(page, "Sampled stacks")
     assert "1,000 stacks; the whole width is 100 ns per step." in said
     assert "90 ns of compilations are left out: the compiler's own clock times them." in said
+
+
+def test_that_stacks_count_several_times_is_said(tmp_path: Path) -> None:
+    run, counted = stored(tmp_path / "run"), "Stacks of times in which fewer were taken count several times."
+    assert counted not in words(run_outline(run), "Sampled stacks")
+    path = tmp_path / "run" / "stacks.txt.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b"py-spy:1", b"py-spy:5")))
+    again = run_budget_of(tmp_path / "run", CLASSIFIER)
+    assert (run.samples, again.samples) == (100, 100)
+    assert words(run_outline(again), "Sampled stacks")[-1] == counted
 
 
 def test_the_stacks_of_another_thread_are_drawn_in_a_section_that_is_folded(tmp_path: Path) -> None:
