@@ -19,6 +19,7 @@ from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.stored import Compilation, Place, StoredRegion
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
+from overhead_lens.taxonomy.names import GIL_HOLDER
 from tests.drawn.builders import breakdown
 from tests.drawn.runs import KERNEL, OUTSIDE, WAIT, WORK, bare, main, run_of, stretch
 from tests.drawn.stacks import CLASSIFIER
@@ -75,6 +76,18 @@ def test_checks_are_said_and_a_disagreement_first(agree: bool, verdict: str) -> 
     ]
     head = printed(made).partition("category")[0]
     assert ("stacks and trace DISAGREE: see the checks below" in head) is not agree
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [([100] * 8, ""), ([500, 300], ", which thread loader 0 holds"), ([400, 400], "")],
+)
+def test_who_holds_the_gil_is_said_if_it_is_for_most_of_that_time(held: list[int], said: str) -> None:
+    top = tuple(Frame(f"{GIL_HOLDER}thread loader {at}", ns) for at, ns in enumerate(held))
+    host = breakdown({"wait": {"gil": 800}}, wait=800, python=200).host
+    shown = tuple(replace(each, top=top) if each.category == "wait" else each for each in host)
+    run = replace(full(), wall=StepWall(1_000, (900.0, 1_100.0)), host=shown)
+    assert sentence(run) == f"wait dominates: 80% of the step, most of it gil (800 ns){said}; then python with 20%."
 
 
 def test_the_thread_of_the_steps_is_said() -> None:

@@ -162,8 +162,9 @@ def sentence(run: RunBudget) -> str:
 
 def _holder(category: HostCategory) -> str:
     """If most of a category is waiting for the GIL, the thread that held it for most of that time."""
-    names_of = (frame.frame.removeprefix(GIL_HOLDER) for frame in category.top if frame.frame.startswith(GIL_HOLDER))
-    name = next(names_of, "") if largest_part(category).name == "gil" else ""
+    part = largest_part(category)
+    most = (each.frame for each in category.top if each.frame.startswith(GIL_HOLDER) and 2 * each.ns > part.ns)
+    name = next(most, "").removeprefix(GIL_HOLDER) if part.name == "gil" else ""
     return f", which {name} holds" if name else ""
 
 
