@@ -55,6 +55,11 @@ def test_steps_of_which_none_was_bare_are_not_called_bare() -> None:
     assert plot.alternative.endswith("the dashed line is the mean of steps that were not traced, 3.00 ms.")
 
 
+def test_ticks_of_few_steps_are_whole_steps() -> None:
+    (plot,) = plots(run_outline(run_budget(run_of(*stretch(Phase.WARM_UP, MS, MS, MS)), CLASSIFIER)), "Steps over time")
+    assert plot.x.ticks == [(3, "3"), (4, "4"), (5, "5")]
+
+
 def test_many_steps_are_medians_of_groups_within_a_phase_which_reach_to_their_extremes() -> None:
     steps = [1_000, 5_000, 3_000] * drawing._MOST_POINTS
     run = run_budget(run_of(*stretch(Phase.WARM_UP, 7_000), *bare(*steps)), CLASSIFIER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,9 +40,10 @@ def run_steps(run: RunBudget, times: StepTimes) -> list[Picture]:
     series.append(Series(mean, "#4477aa", [times.first, last], [wall_ns] * 2, "line", is_dashed=True))
     series += [_slowest(slowest)] if slowest else []
     room = 0.02 * len(times.ns)
+    numbers = linear_axis(times.first - room, last + room, "{:,.0f}".format, "step")
     plot = Plot(
         series,
-        linear_axis(times.first - room, last + room, "{:,.0f}".format, "step"),
+        replace(numbers, ticks=[(at, text) for at, text in numbers.ticks if at == round(at)]),
         log_axis(times.ns.tolist(), round_time) if is_log else time_axis(times.ns.tolist()),
         f"The time of {len(times.ns):,} steps by phase; "
         f"the dashed line is the mean of {run.steps.wall_of}, {format_ns(wall_ns)}.",
