@@ -69,6 +69,11 @@ class ThreadBudget:
         return self.host[HOST_CATEGORIES.index(name)]
 
     @property
+    def there_ns(self) -> int:
+        """How long it was there while it was watched."""
+        return round(self.seen_share * self.wall_ns)
+
+    @property
     def called(self) -> str:
         """Its name, or its number."""
         return self.name or f"thread {self.thread}"

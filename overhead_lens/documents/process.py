@@ -6,19 +6,24 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from overhead_lens.contract import Ratio
+from overhead_lens.contract import Ratio, ShareOfTime
 from overhead_lens.documents.common import Category, Document, Row, fill
 from overhead_lens.studies.attach import analysis, delta
 from overhead_lens.studies.attach.delta import ThreadDelta
 
 
 class Thread(Row, frozen=True):
-    """A thread's closed budget: ``host`` sums to ``wall_ns``, which is the duration."""
+    """A thread's closed budget: ``host`` sums to ``wall_ns``, which is the duration.
+
+    The thread was there for ``seen_share`` of it, from which ``host`` is scaled, and at work for ``busy_share`` of it.
+    """
 
     name: str
     thread: int
     process: int
     wall_ns: int
+    seen_share: ShareOfTime
+    busy_share: ShareOfTime
     host: list[Category]
 
 

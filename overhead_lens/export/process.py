@@ -36,14 +36,15 @@ def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> 
     write_picture(target, Picture([Section(lane) for lane in lanes], (0, process.duration_ns), flamegraphs=drawn))
 
 
-def write_process_speedscope(path: Path, target: Path, _: Classifier) -> None:
-    """Write the capture of a process for speedscope: a profile a thread.
+def write_process_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
+    """Write the capture of a process for speedscope: a profile a thread, as long as the thread was there.
 
     Raises:
         UsageError: The capture is damaged, or the file cannot be written.
     """
     meta, threads = read_process(path)
-    profiles = [Profile(_title(thread, threads), meta.duration_ns, thread.stacks) for thread in threads]
+    there_ns = {thread_key(each): each.there_ns for each in make_process(meta, threads, classifier, str(path)).threads}
+    profiles = [Profile(_title(thread, threads), there_ns[thread_key(thread)], thread.stacks) for thread in threads]
     write_profiles(target, f"process {meta.pid}", profiles)
 
 

@@ -71,7 +71,7 @@ def write_run_collapsed(path: Path, target: Path, classifier: Classifier) -> Non
 
 
 def write_run_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a run for speedscope: a profile a thread, each as long as a step.
+    """Write the stacks of a run for speedscope: a profile a thread, each as long as it was there in a step.
 
     That of the steps leaves out what compilations take by the compiler's clock.
 
@@ -92,11 +92,12 @@ def _profiles(run: StoredRun, classifier: Classifier) -> Iterator[Profile]:
     if not own and not others:
         raise UsageError(f"{run.path} holds no samples to export ({run.meta.reason or 'none were taken'})")
     budget = run_budget(run, classifier)
+    there_ns = {thread_key(each): each.there_ns for each in budget.threads}
     if own:
         yield Profile(run.meta.thread_name or MAIN, budget.divided_ns, own)
     for thread in others:
         name = f"{thread_name(thread)} ({thread.process}/{thread.thread})"
-        yield Profile(name, budget.wall.ns, list(thread.stacks))
+        yield Profile(name, there_ns[thread_key(thread)], list(thread.stacks))
 
 
 BUDGET_LANE = "Budget of a step"

@@ -68,17 +68,20 @@ def sweep_table(sweep: Sweep) -> pd.DataFrame:
 
 
 def process_table(process: ProcessBudget) -> pd.DataFrame:
-    """One row per thread and category: ``thread``, ``process``, ``name``, ``ns``, ``low_ns``, ``high_ns``, ``share``."""
+    """One row per thread and category: its ``thread``, ``process``, ``name``, ``ns``, ``low_ns``, ``high_ns``, ``share``.
+
+    The times are scaled to the whole watch, of which the thread was there for ``seen_share``.
+    """
     rows = [
         (
             category.category,
             *(thread.thread, thread.process, thread.name),
-            *(category.ns, *category.ci95_ns, category.share),
+            *(category.ns, *category.ci95_ns, category.share, thread.seen_share),
         )
         for thread in process.threads
         for category in thread.host
     ]
-    return _table(rows, "category", "thread", "process", "name", "ns", "low_ns", "high_ns", "share")
+    return _table(rows, "category", "thread", "process", "name", "ns", "low_ns", "high_ns", "share", "seen_share")
 
 
 def analysis_table(analysis: TraceAnalysis) -> pd.DataFrame:

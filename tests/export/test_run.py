@@ -14,6 +14,7 @@ from overhead_lens.studies.run.analysis import run_budget_of
 from overhead_lens.studies.run.stored import Compilation
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import error_line, lens
+from tests.documents import validated
 from tests.drawn.runs import COMPILING, STEP_NS, WAIT, WORK, bare, main, run_of, slow_run, store
 from tests.drawn.timelines import document, drawn
 
@@ -54,6 +55,16 @@ def test_a_profile_is_as_long_as_a_step(run: Path) -> None:
         ("MainThread", wall_ns), ("loader (10/11)", wall_ns),
     ]  # fmt: skip
     assert document["profiles"][0]["weights"] == [wall_ns * 6 // 10, wall_ns - wall_ns * 6 // 10]
+
+
+def test_a_profile_of_a_thread_that_ended_early_is_shorter(tmp_path: Path) -> None:
+    turn = [main(WORK, 100), "thread (11): short;read (data.py:9) 10"]
+    run = store(tmp_path / "run", run_of(*bare(*[1_000] * 10)), [turn])
+    assert lens("export", run, "--format", "speedscope", cwd=run).returncode == 0
+    profiles = json.loads((run / "speedscope.json").read_text())["profiles"]
+    assert [each["weights"] for each in profiles] == [[1_000], [100]]
+    (short,) = validated(run_budget_of(run, default_classifier()).to_json())["threads"]
+    assert (short["wall_ns"], short["seen_share"], short["busy_share"]) == (1_000, 0.1, 0.1)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,16 @@ def test_when_it_cannot_be_told(before: list[Reading], during: list[Reading], re
 
 
 # ---------------------------------------------------------------- a stored watch
+def test_how_long_a_thread_was_there_is_said_with_its_budget(tmp_path: Path) -> None:
+    found = drawn(tmp_path / "p", *thread(10, "MainThread", 1_000), *thread(11, "short", 50, 50))
+    threads = validated(found.to_json())["threads"]
+    assert [(each["seen_share"], each["busy_share"]) for each in threads] == [(1.0, 1.0), (0.1, 0.05)]
+    assert found.to_pandas().loc["python", ["ns", "seen_share"]].to_numpy().tolist() == [[10 * S, 1.0], [5 * S, 0.1]]
+    assert lens("export", "p", "--format", "speedscope", cwd=tmp_path).returncode == 0
+    profiles = json.loads((tmp_path / "p" / "speedscope.json").read_text())["profiles"]
+    assert [sum(each["weights"]) for each in profiles] == [10 * S, S]
+
+
 def test_a_budget_a_thread_as_a_document(tmp_path: Path) -> None:
     lines = [*thread(10, "MainThread", 600, 400), *thread(11, "idle", 0, 1000), *thread(12, "busy", 900, 100)]
     document = validated(drawn(tmp_path / "p", *lines).to_json())
