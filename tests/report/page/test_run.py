@@ -152,6 +152,15 @@ def test_compilations_that_the_clock_times_are_not_drawn(tmp_path: Path) -> None
     assert "90 ns of compilations are left out: the compiler's own clock times them." in said
 
 
+def test_where_the_budget_corrects_stacks_is_said(tmp_path: Path) -> None:
+    steps = bare(*(20 * [{"ns": 1_000, "user_ns": 600, "system_ns": 400, "faults": 2}]))
+    turn = [main(KERNEL, 800), main(WORK, 200)]
+    page = run_outline(run_budget_of(store(tmp_path / "run", run_of(*steps), [turn]), CLASSIFIER))
+    said = "Other evidence corrects these stacks in the budget: allocation 400 ns (by stacks 0 ns), kernel 400 ns (by stacks 800 ns)."
+    assert words(page, "Sampled stacks")[-1] == said
+    assert len(words(run_outline(stored(tmp_path / "right")), "Sampled stacks")) == 1
+
+
 def test_that_stacks_count_several_times_is_said(tmp_path: Path) -> None:
     run, counted = stored(tmp_path / "run"), "Stacks of times in which fewer were taken count several times."
     assert counted not in words(run_outline(run), "Sampled stacks")
