@@ -161,6 +161,19 @@ def test_page_faults_wait_for_a_core_as_all_else_does() -> None:
     assert ns(budget(stacks, rows)) == {"allocation": 20_000, "kernel": 70_000, "wait": 10_000}
 
 
+def test_reading_before_a_cold_call_is_no_time_of_the_call() -> None:
+    """The same thread reads memory before each call, for five times as long as the call takes."""
+    stacks = [
+        stack(USER, BINDING, ENTRY, KERNEL, count=80),
+        stack(USER, BINDING, ENTRY, "munmap (libc.so.6)", count=10),
+        stack(USER, "take_gil (libpython3.11.so.1.0)", count=10),
+    ]
+    rows = clock(100_000, faults=50, system_ns=40_000).assign(cpu_ns=10 * 600_000)
+    found = budget(stacks, rows)
+    assert ns(found) == {"allocation": 40_000, "kernel": 50_000, "wait": 10_000}
+    assert parts(found, "allocation") == {"storage": 10_000, "page_fault": 30_000}
+
+
 def test_system_time_of_input_is_not_that_of_page_faults() -> None:
     stacks = [
         stack(USER, BINDING, ENTRY, KERNEL, count=60),
