@@ -70,7 +70,7 @@ def kernels_alone(walls: PairedSides | None) -> Reading | None:
     if walls is None or "kernel_binding" not in walls.values:
         return None
     estimate = walls.estimate("kernel_binding")
-    return Reading(estimate.value, estimate.reported())
+    return Reading(estimate.value, estimate.interval())
 
 
 def _check(

@@ -84,6 +84,16 @@ def test_kernels_called_alone_are_an_upper_bound(kernel_ns: int, agree: bool) ->
     assert check.bound == "upper"
 
 
+def test_of_three_processes_the_interval_decides_and_not_their_range() -> None:
+    rows = ablation(kernel_binding=1_000)
+    rows["wall_ns"] += rows["process"] * (100 - 10_000)
+    (check,) = cross_checks(host(kernel=1_140), 0, None, rows[rows["process"] < 3])
+    assert check.ablation is not None
+    assert (check.ablation.ns, check.ablation.has_level) == (1_010, True)
+    assert check.ablation.ci95_ns == pytest.approx((968.7, 1_052.7), abs=0.1)
+    assert check.agree
+
+
 def test_kernels_wait_for_their_threads_alone_too() -> None:
     rows = ablation(kernel_binding=76)
     sides = [
