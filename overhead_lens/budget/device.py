@@ -66,6 +66,7 @@ def bare_share(
     """
     budgets = device.budgets("", windows)
     kinds, launch = [budget.kinds for budget in budgets], device.launches(windows)
+    started = device.started(windows)
     recorded_ns = round(sum(budget.busy_ns for budget in budgets) / calls)
     scale = min(1.0, wall_ns / recorded_ns) / calls if recorded_ns else 0.0
     busy_ns = min(recorded_ns, wall_ns)
@@ -77,7 +78,7 @@ def bare_share(
     share = DeviceShare(
         device=str(device.number),
         kind=kind,
-        events_per_call=sum(budget.events for budget in budgets) / calls,
+        events_per_call=len(started) / calls,
         busy_ns=busy_ns,
         idle_ns=wall_ns - busy_ns,
         compute_ns=round(sum(each.compute_ns for each in kinds) * scale),
@@ -90,8 +91,8 @@ def bare_share(
         launch_p99_ns=launch.p99_ns,
         graph_launches_per_call=launch.graph_launches / calls,
         top=tuple(
-            DeviceKernel(kernel.name, kernel.category, kernel.count / calls, round(kernel.total_ns / calls))
-            for kernel in kernel_costs(device.started(windows))[:_TOP]
+            DeviceKernel(kernel.name, kernel.category, kernel.count / calls, round(kernel.total_ns * scale))
+            for kernel in kernel_costs(started)[:_TOP]
         ),
     )
     return share, recorded_ns

@@ -190,7 +190,7 @@ class DeviceShare:
     """The device's partition of one unprofiled call into busy and idle time.
 
     Attributes:
-        events_per_call: Kernels and copies.
+        events_per_call: Kernels and copies that start.
         busy_ns: Union of the device's events.
         idle_ns: Bare wall time less busy time.
         compute_ns, communication_ns, copy_ns: Union per kind.

@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from overhead_lens.budget.device import device_share
+from overhead_lens.budget.device import bare_share, device_share
+from overhead_lens.budget.trace import profiler_pauses
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.errors import InvariantError
 from overhead_lens.report.forms import print_text
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.analyzer import Analyzer
 from tests.documents import validated
 from tests.drawn.builders import breakdown
 from tests.drawn.timelines import CLASSIFIER, call, drawn, kernel, timed, trace_of
@@ -78,7 +80,21 @@ def test_a_device_that_is_busier_than_the_bare_call_has_no_idle_time() -> None:
     device, (warning,) = share(5)
     assert device is not None
     assert (device.busy_ns, device.idle_ns, sum(device.idle_blame.values())) == (5, 0, 0)
+    assert [(each.name, each.per_call, each.ns) for each in device.top] == [("gemm", 1, 5)]
     assert "longer than the bare call" in warning
+
+
+def test_work_that_goes_on_into_the_next_window_counts_once() -> None:
+    recording = [
+        timed(0, 40, "steps", "user_annotation"),
+        call("  [--)", 1),
+        kernel("          [------------------)", 1),
+    ]
+    trace = trace_of(recording)
+    (device,) = Analyzer(trace, CLASSIFIER).devices
+    found, _ = bare_share(device, "cuda", [(0, 20), (20, 40)], 2, 20, profiler_pauses(trace.events))
+    assert (found.events_per_call, found.launches_per_call) == (0.5, 0.5)
+    assert [each.per_call for each in found.top] == [0.5]
 
 
 def test_without_device_work_there_is_no_share() -> None:
