@@ -31,7 +31,7 @@ from overhead_lens.budget.wall import (
 from overhead_lens.budget.warnings import (
     clock_warnings,
     fault_warnings,
-    memory_warnings,
+    peak_warnings,
     set_up_warnings,
     share_warnings,
     trace_warnings,
@@ -155,7 +155,7 @@ def _warnings(
         yield from trace_warnings(traced.sum_ns, traced.bare_ns)
         yield from set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)
     yield from fault_warnings(estimate_per_call(used_blocks, "minor_faults", statistic="mean").value, fault_ns, wall_ns)
-    yield from memory_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind)
+    yield from peak_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind)
 
 
 def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:
@@ -182,7 +182,9 @@ def _shares(
 
 def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
     work = evidence.meta.work
-    floor = None if work is None else make_floor(work, evidence.peaks, evidence.meta.subject.device_kind)
+    subject = evidence.meta.subject
+    dtype = str(subject.params.get("dtype", ""))
+    floor = None if work is None else make_floor(work, evidence.peaks, subject.device_kind, dtype)
     processes, calls = int(clock["process"].nunique()), int(clock["calls"].sum())
     floor_ns = floor.ns if floor else 0.0
     made = wall.reported(), processes, len(clock), calls, floor_ns, floor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,9 @@ DEVICE_MEMORY = "device memory"
 _LEAST_BLOCKS = 3
 
 _WAITING = ("delayed_ns", "contended_ns")
+
+# Processors have units of their own for types of less than 32 bits; the peak is that of float32.
+_NARROW = re.compile(r"half|(?<!\d)(4|8|16)(?!\d)")
 
 
 def without_delays(clock: pd.DataFrame) -> pd.DataFrame:
@@ -83,9 +87,14 @@ def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "med
     return median_over_processes(per_process, statistic=statistic)
 
 
-def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu") -> Floor | None:
-    """The roofline floor of a call at the peaks of its device (Williams et al., CACM 2009); None without work or peaks."""
-    if peaks is None or (work.flops == 0 and work.bytes == 0):
+def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu", dtype: str = "") -> Floor | None:
+    """The roofline floor of a call at the peaks of its device (Williams et al., CACM 2009); None without work or peaks.
+
+    Args:
+        dtype: The type of the arithmetic; one of less than 32 bits has no known peak.
+    """
+    flops = 0 if _NARROW.search(dtype) else work.flops
+    if peaks is None or (flops == 0 and work.bytes == 0):
         return None
     if device != "cpu":
         if peaks.device is None:
@@ -94,8 +103,8 @@ def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu") -> Floor | 
     else:
         memory = peaks.level_of(work.bytes)
         level, bytes_per_s, flops_per_s = memory.name, memory.bytes_per_s, peaks.flops_per_s
-    arithmetic_ns = work.flops / flops_per_s * 1e9
+    arithmetic_ns = flops / flops_per_s * 1e9
     memory_ns = work.bytes / bytes_per_s * 1e9
     ns = float(max(arithmetic_ns, memory_ns))
     bound = "arithmetic" if arithmetic_ns > memory_ns else "memory"
-    return Floor(ns, bound, level, work.flops / ns * 1e9, work.bytes / ns * 1e9)
+    return Floor(ns, bound, level, flops / ns * 1e9, work.bytes / ns * 1e9)

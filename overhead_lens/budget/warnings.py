@@ -8,7 +8,7 @@ import pandas as pd
 
 from overhead_lens.budget import thresholds
 from overhead_lens.budget.backward import waiting_share
-from overhead_lens.budget.model import Wall
+from overhead_lens.budget.model import Floor, Wall
 from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.budget.wall import DEVICE_MEMORY
@@ -142,9 +142,12 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> Iterator[
     )
 
 
-def memory_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: str) -> Iterator[str]:
-    """Memory traffic above the measured peak, or data that stays in a cache."""
-    if work is None or peaks is None or work.bytes == 0 or wall.floor is None or wall.ns == 0:
+def peak_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: str) -> Iterator[str]:
+    """Arithmetic or memory traffic above the measured peak, or data that stays in a cache."""
+    if work is None or peaks is None or wall.floor is None or wall.ns == 0:
+        return
+    yield from _above_arithmetic(wall, wall.floor)
+    if work.bytes == 0:
         return
     if device != "cpu":
         if peaks.device is not None and work.bytes > peaks.device.cache_bytes:
@@ -153,6 +156,16 @@ def memory_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: 
     level = peaks.level_of(work.bytes)
     above_peak = [*_above_peak(work.bytes, wall.ns, level.bytes_per_s, level.name)]
     yield from above_peak or _cached(work.bytes, wall, peaks.copy, level)
+
+
+def _above_arithmetic(wall: Wall, floor: Floor) -> Iterator[str]:
+    if floor.bound != "arithmetic" or thresholds.ABOVE_PEAK_RATIO * wall.ns >= floor.ns:
+        return
+    yield (
+        f"the call's arithmetic in {format_ns(wall.ns)} is {format_rate(floor.flops_per_s * floor.ns / wall.ns, 'FLOP')}, more"
+        f" than the {format_rate(floor.flops_per_s, 'FLOP')} measured of float32: its type is a narrower one, the clock stops"
+        " before the work is done (a device that is not synchronized?), or the scenario's work() counts too much"
+    )
 
 
 def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> Iterator[str]:

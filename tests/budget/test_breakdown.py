@@ -76,6 +76,17 @@ def test_wall_times_shares() -> None:
     assert [frame.ns for frame in found.breakdown.category("python").top] == [500, 100]
 
 
+def test_arithmetic_of_narrow_types_has_no_known_peak() -> None:
+    work = {"units": 1, "flops": 100_000, "bytes": 80}
+    wide = ("float32", "float64", "complex64", "int64", "float", "double")
+    narrow = ("bfloat16", "torch.float16", "float8_e4m3fn", "int8", "torch.half")
+    floors = {
+        dtype: budget([stack(USER)], clock(200), work=work, params={"dtype": dtype}).breakdown.wall.floor_ns
+        for dtype in (*wide, *narrow)
+    }
+    assert floors == pytest.approx({**dict.fromkeys(wide, 1_000.0), **dict.fromkeys(narrow, 2.0)})
+
+
 def test_the_wall_is_the_steady_time_of_blocks_in_pieces() -> None:
     found = budget([stack(USER, count=50)], clock(1_000).assign(steady_ns=8_000))
     assert ns(found) == {"python": 800}

@@ -14,7 +14,7 @@ from overhead_lens.budget.wall import make_floor
 from overhead_lens.budget.warnings import (
     clock_warnings,
     fault_warnings,
-    memory_warnings,
+    peak_warnings,
     set_up_warnings,
     share_warnings,
     trace_warnings,
@@ -35,11 +35,27 @@ PEAKS: dict[str, Any] = {
 }
 
 
-def warn(size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, Any] = PEAKS) -> list[str]:
-    work, known = Work(bytes=size_bytes), drawn_peaks(peaks)
+def warn(
+    size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, Any] = PEAKS, flops: int = 0
+) -> list[str]:
+    work, known = Work(flops=flops, bytes=size_bytes), drawn_peaks(peaks)
     floor = make_floor(work, known, device)
     wall = Wall(wall_ns, (wall_ns, wall_ns), 5, 100, 1_000, floor.ns if floor else 0.0, floor)
-    return list(memory_warnings(work, wall, known, device))
+    return list(peak_warnings(work, wall, known, device))
+
+
+def test_faster_than_float32_arithmetic() -> None:
+    """A product under autocast: no parameter names its type."""
+    assert warn(400_000_000, 1_600_000, "cuda", flops=10**12) == [
+        (
+            "the call's arithmetic in 1.60 ms is 625 TFLOP/s, more than the 50.0 TFLOP/s measured of float32: its type is a"
+            " narrower one, the clock stops before the work is done (a device that is not synchronized?), or the scenario's"
+            " work() counts too much"
+        )
+    ]
+    assert warn(400_000_000, 16_000_000, "cuda", flops=10**12) == []
+    assert len(warn(0, 7_999, flops=10**6)) == 1
+    assert warn(0, 8_000, flops=10**6) == []
 
 
 def test_faster_than_memory() -> None:
