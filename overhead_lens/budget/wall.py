@@ -93,18 +93,23 @@ def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu", dtype: str 
     Args:
         dtype: The type of the arithmetic; one of less than 32 bits has no known peak.
     """
-    flops = 0 if _NARROW.search(dtype) else work.flops
-    if peaks is None or (flops == 0 and work.bytes == 0):
+    if peaks is None:
         return None
+    flops, size_bytes = 0 if _NARROW.search(dtype) else work.flops, work.bytes
     if device != "cpu":
         if peaks.device is None:
             return None
+        if size_bytes <= peaks.device.cache_bytes:
+            # Repeated calls find it in the cache, whose rate is not known.
+            size_bytes = 0
         level, bytes_per_s, flops_per_s = DEVICE_MEMORY, peaks.device.bytes_per_s, peaks.device.flops_per_s
     else:
         memory = peaks.level_of(work.bytes)
         level, bytes_per_s, flops_per_s = memory.name, memory.bytes_per_s, peaks.flops_per_s
     arithmetic_ns = flops / flops_per_s * 1e9
-    memory_ns = work.bytes / bytes_per_s * 1e9
+    memory_ns = size_bytes / bytes_per_s * 1e9
     ns = float(max(arithmetic_ns, memory_ns))
+    if ns == 0:
+        return None
     bound = "arithmetic" if arithmetic_ns > memory_ns else "memory"
     return Floor(ns, bound, level, flops / ns * 1e9, work.bytes / ns * 1e9)

@@ -58,6 +58,18 @@ def test_a_call_on_a_device_is_held_against_the_devices_peaks() -> None:
     assert make_floor(work(0, 4 * 10**12), peaks(OLD), "cuda") is None
 
 
+def test_data_in_a_devices_cache_has_no_floor_by_its_memory() -> None:
+    known = peaks({**NEW, "device": {"bytes_per_s": 4e12, "flops_per_s": 5e13, "cache_bytes": 50_000_000}})
+    assert make_floor(work(0, 50_000_000), known, "cuda") is None
+    beyond = make_floor(work(0, 50_000_001), known, "cuda")
+    assert beyond is not None
+    assert (beyond.bound, beyond.ns) == ("memory", pytest.approx(50_000_001 / 4e12 * 1e9))
+    bound = make_floor(work(10**8, 16_000_000), known, "cuda")
+    assert bound is not None
+    assert (bound.bound, bound.ns) == ("arithmetic", pytest.approx(2_000.0))
+    assert bound.bytes_per_s == pytest.approx(8e12)
+
+
 @pytest.mark.parametrize(("size_bytes", "known"), [(0, peaks(NEW)), (80, None)])
 def test_no_floor(size_bytes: int, known: Peaks | None) -> None:
     assert make_floor(work(0, size_bytes), known) is None
