@@ -1,4 +1,4 @@
-"""Keeps calibrations per machine, torch and Python, so that not every profile calibrates."""
+"""Keeps calibrations per machine, GPU, torch and Python, so that not every profile calibrates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = "overhead-lens/calibration-rows/5"
 PROCESSES = 5
 
 _OF_MACHINE = ("host", "cpu", "cores_allowed", "governor")
-_OF_RUNTIME = ("python", "torch", "torch_git", "threads")
+_OF_RUNTIME = ("python", "torch", "torch_git", "threads", "gpu", "float32_matmul")
 
 
 class MeasuredCosts(Struct, frozen=True):

@@ -68,9 +68,9 @@ def recompile(session: Session) -> dict[str, Any]:
 
 
 @operation
-def describe_runtime(_session: Session) -> dict[str, Any]:
+def describe_runtime(session: Session) -> dict[str, Any]:
     """Describe torch, Python and their threads."""
-    return runtime.describe_runtime()
+    return runtime.describe_runtime(session)
 
 
 @operation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -10,11 +11,21 @@ from typing import Any
 import torch
 
 from overhead_lens.worker.loop import REFERENCE
+from overhead_lens.worker.session import Session
+from overhead_lens.worker.workload import devices_of
 
 _VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "CUDA_", "MALLOC_", "LD_PRELOAD", "PYTHONHASHSEED")
 
 
-def describe_runtime() -> dict[str, Any]:
+def cuda_device(session: Session) -> torch.device:
+    """The first CUDA device that holds a tensor of the workload; the current one if none does."""
+    used: tuple[torch.device, ...] = ()
+    with contextlib.suppress(LookupError):
+        used = devices_of((session.workload.original, session.workload.args))
+    return next((device for device in used if device.type == "cuda"), torch.device("cuda"))
+
+
+def describe_runtime(session: Session) -> dict[str, Any]:
     """Versions, thread counts, the reference loop and the environment variables that change how torch runs."""
     environ = {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)}
     return {
@@ -28,7 +39,17 @@ def describe_runtime() -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "numpy": getattr(sys.modules.get("numpy"), "__version__", None),
         "numba": getattr(sys.modules.get("numba"), "__version__", None),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "gpu": torch.cuda.get_device_name(cuda_device(session)) if torch.cuda.is_available() else None,
+        "float32_matmul": _float32_products(),
         "reference": REFERENCE,
         "variables": environ,
     }
+
+
+def _float32_products() -> str:
+    """The precision of float32 matrix products; by backend after a program has set it by backend."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        cuda, mkldnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+        return f"cuda {cuda.fp32_precision}, mkldnn {mkldnn.fp32_precision}"

@@ -237,6 +237,15 @@ def test_another_machine_or_torch_is_another_calibration() -> None:
     assert len(others | {key}) == 3
 
 
+def test_another_gpu_or_precision_is_another_calibration() -> None:
+    runtimes = [
+        {**RUNTIME, "gpu": gpu, "float32_matmul": precision}
+        for gpu in (None, "NVIDIA GeForce RTX 3060", "NVIDIA GeForce RTX 4090")
+        for precision in ("highest", "high")
+    ]
+    assert len({calibration_store.key(MACHINE, runtime) for runtime in runtimes}) == 6
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": "other/1", "rows": []}', "[" * 100_000])
 def test_what_cannot_be_read_is_measured_again(cache: Path, text: str) -> None:
     cache.mkdir(parents=True)

@@ -57,7 +57,7 @@ def test_every_level_has_rates_and_the_thread_count_is_put_back(monkeypatch: pyt
     monkeypatch.setattr(peaks, "_MEMORY_BYTES", (1 << 20, 1 << 20))
     monkeypatch.setattr(peaks, "read_caches", lambda: ([Cache("L1", 32 << 10, 1), Cache("L2", 256 << 10, 1)], "sysfs"))
     before = torch.get_num_threads()
-    found = json.loads(json.dumps(peaks_here()))
+    found = json.loads(json.dumps(peaks_here(torch.device("cuda"))))
     assert torch.get_num_threads() == before
     assert [level["level"] for level in found["copy"]] == ["L1", "L2", "DRAM"]
     assert all(level["bytes_per_s"] > 0 for level in found["copy"])

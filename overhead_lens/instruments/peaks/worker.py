@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from overhead_lens.worker.runtime import cuda_device
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import threads_in_use
 
@@ -63,7 +64,7 @@ class Cache:
         return max(1, min(threads, math.ceil(processors / self.sharers)))
 
 
-def peaks_here() -> dict[str, Any]:
+def peaks_here(gpu: torch.device) -> dict[str, Any]:
     """Memory bandwidth per level, matrix products, and a GPU's launch latency; takes about 2 s.
 
     Returns:
@@ -77,7 +78,7 @@ def peaks_here() -> dict[str, Any]:
         with threads_in_use(1):
             one_gemm = gemm if threads == 1 else _gemm_rate()
         copy = [_level(cache, caches, threads) for cache in (*caches, None)]
-        device, reason = _device()
+        device, reason = _device(gpu)
     return {
         "copy": copy,
         "levels_from": levels_from,
@@ -162,12 +163,17 @@ def _gemm_rate() -> float:
     return 2 * _GEMM_SIZE**3 / _fastest_ns(lambda: torch.mm(left, left, out=out), _GEMM_NS) * 1e9
 
 
-def _device() -> tuple[dict[str, float] | None, str | None]:
-    """Peaks of the CUDA device that the workload uses, or why none."""
+def _device(gpu: torch.device) -> tuple[dict[str, float] | None, str | None]:
+    """Peaks of a CUDA device if the workload uses any, or why none."""
     if not torch.cuda.is_available():
         return None, "torch sees no CUDA device"
     if not torch.cuda.is_initialized():
         return None, "the workload used no CUDA device"
+    with torch.cuda.device(gpu):
+        return _device_rates(), None
+
+
+def _device_rates() -> dict[str, float]:
     source = torch.ones(_DEVICE_BYTES // 8, device="cuda", dtype=torch.float32)
     target = torch.empty_like(source)
     left = torch.ones(_DEVICE_GEMM_SIZE, _DEVICE_GEMM_SIZE, device="cuda", dtype=torch.float32)
@@ -180,7 +186,7 @@ def _device() -> tuple[dict[str, float] | None, str | None]:
         "flops_per_s": 2 * _DEVICE_GEMM_SIZE**3 / _device_ns(lambda: torch.mm(left, left, out=out)) * 1e9,
         "launch_ns": _launch_ns(empty),
         "round_trip_ns": _fastest_ns(lambda: (empty(0), torch.cuda.synchronize()), _STREAM_NS),
-    }, None
+    }
 
 
 def _device_ns(call: Callable[[], object]) -> float:
@@ -223,6 +229,6 @@ def _fastest_ns(call: Callable[[], object], budget_ns: int) -> int:
 
 
 @operation
-def measure_peaks(_session: Session) -> dict[str, Any]:
+def measure_peaks(session: Session) -> dict[str, Any]:
     """Measure the machine's peaks."""
-    return peaks_here()
+    return peaks_here(cuda_device(session))
