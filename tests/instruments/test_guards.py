@@ -21,7 +21,7 @@ from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, parse_target
-from overhead_lens.worker.workload import compile_call, of_callable
+from overhead_lens.worker.workload import Workload, compile_call, of_callable
 
 pytestmark = [
     pytest.mark.measures,
@@ -238,3 +238,28 @@ def test_what_filters_leave_out_is_what_torch_leaves_out(
     left = listed(options={"guard_filter_fn": getattr(torch.compiler, name)})
     counts = {group.name: group.count for group in guard_groups(whole, ()) if group.by == "filter"}
     assert counts.get(name, 0) == len(whole.guards) - len(left.guards)
+
+
+def test_guards_that_no_call_reaches_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_timed", lambda calls: ({number: [1.0] for number in calls}, {}))
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    def listed(workload: Workload) -> tuple[list[str], bool]:
+        found = msgspec.convert(listing.guards_of(workload), Guards)
+        return [each.source for each in found.guards if each.type == "TENSOR_MATCH"], found.tree is not None
+
+    torch.compiler.reset()
+    single, double = torch.ones(2), torch.ones(2, dtype=torch.float64)
+    workload = of_callable(doubled, Arguments((single,)), {"backend": "eager"})
+    compile_call(workload)
+    assert listed(workload) == (["L['x']"], True)
+    workload.call(double)
+    # The entry of the last call stands in front: the next call of the workload checks it before its own.
+    assert listed(workload) == (["L['x']", "L['x']"], False)
+    workload.call(single)
+    assert listed(workload) == (["L['x']"], True)
+    # A call that fits none, as after too many compilations, checks all of them.
+    other = of_callable(doubled, Arguments((torch.ones(2, dtype=torch.int64),)), {"backend": "eager"})
+    assert listed(other) == (["L['x']", "L['x']"], False)

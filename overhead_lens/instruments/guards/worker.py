@@ -47,10 +47,13 @@ class _Leaf:
 
 
 def guards_of(workload: Workload) -> dict[str, Any]:
-    """Leaf guards of every cache entry of the measured function, in checking order.
+    """Leaf guards of the cache entries of the measured function that its call checks, in checking order.
+
+    Dynamo goes through the entries up to the first that fits, and moves that to the front (torch/csrc/dynamo/extra_state.cpp). So
+    the call, made again and again, checks one entry, unless a program keeps them where they are; all are listed if none fits.
 
     Returns:
-        The fields of ``evidence.Guards``; ``tree`` only where there is one cache entry.
+        The fields of ``evidence.Guards``; ``tree`` only where one entry is checked.
     """
     listed: dict[str, Any] = {"guards": [], "tree": None, "reason": None, **_compilations()}
     try:
@@ -58,6 +61,8 @@ def guards_of(workload: Workload) -> dict[str, Any]:
 
         entries = cache_entries(workload.original.__code__)
         values = _scope(workload)
+        fitting = (number for number, entry in enumerate(entries, 1) if entry.guard_manager.root.check(values["L"]))
+        entries = entries[: next(fitting, len(entries))]
         leaves = [leaf for entry in entries for leaf in _leaves(entry.guard_manager.root, values)]
     except Exception as error:
         return {**listed, "reason": f"this torch does not show its guards: {type(error).__name__}: {error}"}
