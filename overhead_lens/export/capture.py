@@ -14,6 +14,7 @@ import pandas as pd
 
 from overhead_lens.budget.model import Breakdown, Wall
 from overhead_lens.budget.trace import category_lane, loop_events
+from overhead_lens.budget.wall import time_column, without_delays
 from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.captures.files import KINETO, KINETO_STACK, PERFETTO
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, operator_lane
@@ -242,8 +243,8 @@ def block_counter(clock: pd.DataFrame, wall: Wall) -> Counter:
 
     Blocks above 1.5 times the wall time are counted at that time, to keep the axis short.
     """
-    longest_ns = max(wall.ns + 1, int(_LONGEST * wall.ns))
-    call_ns = np.minimum((clock["wall_ns"] / clock["calls"]).to_numpy(), longest_ns)
+    clock, longest_ns = without_delays(clock), max(wall.ns + 1, int(_LONGEST * wall.ns))
+    call_ns = np.minimum((clock[time_column(clock)] / clock["calls"]).to_numpy(), longest_ns)
     width_ns = max(1, longest_ns // (_BINS * 4), int(np.ptp(call_ns)) // _BINS)
     counts = np.bincount((call_ns // width_ns).astype(np.int64))
     description = (

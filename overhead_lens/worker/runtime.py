@@ -49,7 +49,7 @@ def describe_runtime(session: Session) -> dict[str, Any]:
 def _float32_products() -> str:
     """The precision of float32 matrix products; by backend after a program has set it by backend."""
     try:
-        return torch.get_float32_matmul_precision()
+        return str(torch.get_float32_matmul_precision())
     except RuntimeError:
         cuda, mkldnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
         return f"cuda {cuda.fp32_precision}, mkldnn {mkldnn.fp32_precision}"

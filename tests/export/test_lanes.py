@@ -222,6 +222,12 @@ def test_every_block_is_counted(ns: int) -> None:
     assert points[-1][1] == 0.0
 
 
+@pytest.mark.parametrize("column", [{"delayed_ns": 3_000}, {"steady_ns": 10_000}])
+def test_blocks_are_counted_by_the_time_that_sets_the_wall(column: dict[str, int]) -> None:
+    counter = block_counter(clock(130, 130, 130, 130).assign(**column), wall(100))
+    assert list(counter.points) == [(0, 0.0), (100, 4.0), (101, 0.0)]
+
+
 def test_the_interval_lies_where_it_is() -> None:
     assert shown(interval_lane(wall(1_000))) == [(900, 1_100, "95 % interval of the wall time: 900 ns .. 1.10 µs")]
     few = interval_lane(replace(wall(1_000), interval="range of 2 processes"))
