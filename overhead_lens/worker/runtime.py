@@ -40,13 +40,13 @@ def describe_runtime(session: Session) -> dict[str, Any]:
         "numpy": getattr(sys.modules.get("numpy"), "__version__", None),
         "numba": getattr(sys.modules.get("numba"), "__version__", None),
         "gpu": torch.cuda.get_device_name(cuda_device(session)) if torch.cuda.is_available() else None,
-        "float32_matmul": _float32_products(),
+        "float32_matmul": float32_products(),
         "reference": REFERENCE,
         "variables": environ,
     }
 
 
-def _float32_products() -> str:
+def float32_products() -> str:
     """The precision of float32 matrix products; by backend after a program has set it by backend."""
     try:
         return str(torch.get_float32_matmul_precision())

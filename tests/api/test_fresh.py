@@ -123,6 +123,15 @@ def test_another_default_dtype_is_refused() -> None:
         torch.set_default_dtype(torch.float32)
 
 
+def test_a_precision_that_was_set_by_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mixed() -> str:
+        raise RuntimeError("PyTorch is checking whether allow_tf32 or fp32_precision are used together")
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", mixed)
+    with pytest.raises(NotFreshError, match="float32 matrix products are not of the highest precision here"):
+        check_state()
+
+
 def test_settings_that_choose_other_kernels_are_refused() -> None:
     torch.set_float32_matmul_precision("medium")
     try:

@@ -17,6 +17,7 @@ from overhead_lens.instruments.ablation.worker import RungTimer
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, refuse
 from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compared, outcome_of, what_differs
 from overhead_lens.worker.remedied import Remedied, changed, known_remedies, remedied
+from overhead_lens.worker.runtime import float32_products
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.workload import Workload
 
@@ -161,7 +162,7 @@ def _state() -> tuple[object, ...]:
         torch.is_inference_mode_enabled(),
         torch.get_default_dtype(),
         torch.are_deterministic_algorithms_enabled(),
-        torch.get_float32_matmul_precision(),
+        float32_products(),
         gc.isenabled(),
         gc.get_threshold(),
         {name: text for name, text in os.environ.items() if not name.startswith(_INDUCTORS)},
