@@ -83,6 +83,9 @@ def _shape(arguments: Mapping[str, Any], first: int) -> _Shape | None:
     one, other = dims[first], dims[first + 1]
     if not _is_shape(one) or not _is_shape(other) or len(one) != len(other):
         return None
+    strides = arguments.get("Input Strides")
+    if isinstance(strides, list) and [] in strides[first : first + 2]:
+        return None  # sparse: it has the sizes of the whole matrix and no strides (torch/csrc/profiler/collection.cpp)
     if len(one) == _MATRIX and one[1] == other[0]:
         return _Shape(1, one[0], one[1], other[1])
     if len(one) == _BATCH and one[0] == other[0] and one[2] == other[1]:

@@ -174,6 +174,21 @@ def test_rates_of_matrix_products_come_from_their_shapes_and_their_kernels() -> 
     assert found.products[0].gflop_s == 2048 / 20
 
 
+def test_a_product_with_a_sparse_factor_has_no_rate() -> None:
+    """``adj @ x`` of a graph: the sizes are those of the whole matrix, and a sparse tensor has no strides."""
+
+    def addmm(start: int, *strides: list[int]) -> dict:
+        arguments = {"Input Dims": [[100, 16], [100, 100], [100, 16]], "Input Strides": strides, "Input type": ["float"] * 3}
+        return {**timed(start, 20, "aten::addmm"), "args": arguments}
+
+    found = of(
+        addmm(0, [16, 1], [], [16, 1]), launched(5, 1), work(100, 10, "cusparse::csrmm_kernel", correlation=1),
+        addmm(30, [16, 1], [100, 1], [16, 1]), launched(35, 2), work(120, 40, "gemm", correlation=2),
+    )  # fmt: skip
+    (product,) = found.products
+    assert (product.count, product.flop, product.device_ns) == (1, 2 * 100 * 100 * 16, 40)
+
+
 def test_too_many_products_are_left_out_and_that_is_said(monkeypatch: Any) -> None:
     monkeypatch.setattr("overhead_lens.traces.counters.products.MOST_PRODUCTS", 0)
     trace = trace_of([timed(0, 20, "aten::mm"), launched(5, 1), work(100, 10, "gemm", correlation=1)])
