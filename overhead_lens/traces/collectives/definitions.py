@@ -21,9 +21,12 @@ _SPELLED = (
     ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
 )  # fmt: skip
 """The first that is found in a name decides; ``cross_device_reduce`` is the all-reduce of vLLM and SGLang."""
-_POINT_TO_POINT = {"send": "send", "recv": "recv", "nccl:send": "send", "nccl:recv": "recv"}
-POINT_TO_POINT = frozenset(_POINT_TO_POINT.values())
+_POINT_TO_POINT = re.compile(r"(?:nccl:)?(send|recv)(?: \d+(?:->|<-)\d+)?")
+"""``nccl:send 0->1`` where arguments do not say it (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp)."""
+POINT_TO_POINT = frozenset({"send", "recv"})
 """What a pair of ranks does by itself."""
+PAIRWISE_KERNEL = "SendRecv"
+"""NCCL's kernel of sends and receives: of an all_to_all, or of pairs of ranks that a batch does not name."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
 _DOUBLED = frozenset({"all_reduce"})
@@ -42,8 +45,9 @@ _ELEMENT_BYTES = {name: size for size, names in _BYTES_OF.items() for name in na
 
 def kind_of(name: str) -> str:
     """Kind of a collective by the name that torch or NCCL gives it; empty for none that is known."""
-    if name in _POINT_TO_POINT:
-        return _POINT_TO_POINT[name]
+    pairwise = _POINT_TO_POINT.fullmatch(name)
+    if pairwise is not None:
+        return pairwise[1]
     compact = _SEPARATORS.sub("", name.lower())
     return next((kind for spelled, kind in _SPELLED if spelled in compact), "")
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from overhead_lens.traces.collectives.definitions import POINT_TO_POINT
+from overhead_lens.traces.collectives.definitions import PAIRWISE_KERNEL, POINT_TO_POINT
 from overhead_lens.traces.collectives.model import Collective
 
 FEWEST = 2
@@ -53,7 +53,7 @@ class Matched:
 
 def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
     """Collectives that two traces or more have; a send or a receive is of its pair of ranks alone, and is not one."""
-    traces = [[one for one in mine if one.kind not in POINT_TO_POINT] for mine in traces]
+    traces = [[one for one in mine if not _is_pairwise(one)] for mine in traces]
     nonempty = [mine for mine in traces if mine]
     by_size = all(any(one.bytes is not None for one in mine) for mine in nonempty)
     by_step = all(any(one.step is not None for one in mine) for mine in nonempty)
@@ -74,6 +74,10 @@ def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
     ).order()
     refuted = agreed - sum(map(len, common.values()))
     return Matched(tuple(common[key] for key in order), unordered, by_size, by_step, refuted)
+
+
+def _is_pairwise(one: Collective) -> bool:
+    return one.kind in POINT_TO_POINT or (not one.kind and PAIRWISE_KERNEL in one.name)
 
 
 def _at_one_time(common: Mapping[Hashable, _Parts]) -> dict[Hashable, _Parts]:
