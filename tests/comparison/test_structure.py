@@ -56,6 +56,27 @@ def test_three_steps_do_not_differ_from_five() -> None:
     assert "The same operators, kernels and launches per step." in printed(delta)
 
 
+def test_three_steps_do_not_differ_from_five_on_a_device_that_is_behind() -> None:
+    """Two kernels of 750 ns in each step of 1000 ns: the last ones run after the last step."""
+    delta = compared(behind(3), behind(5))
+    assert delta.is_same
+    assert [each for each in delta.changes if each.kind == "kernel"] == [
+        StructureChange("kernel", "A", "same", 6, 10, 4500, 7500, 0)
+    ]
+
+
+def behind(steps: int) -> Trace:
+    """The steps of ``mm`` on a device that takes longer than the host."""
+    entries = []
+    for step in range(steps):
+        entries.append(timed(step * 1000, 1000, f"ProfilerStep#{step}", "user_annotation"))
+        for number, at in enumerate((step * 1000 + 20, step * 1000 + 120)):
+            start = 50 + 750 * (2 * step + number)
+            entries.append(timed(at, 10, "cudaLaunchKernel", "cuda_runtime", correlation=at))
+            entries.append(timed(start, 750, "A", "kernel", (0, 7), device=0, stream=7, correlation=at))
+    return trace_of(entries)
+
+
 def test_without_steps_totals_are_compared() -> None:
     delta = compared(mm(3, marked=False), mm(5))
     assert (delta.per_step, {change.status for change in delta.changes}) == (False, {"changed"})

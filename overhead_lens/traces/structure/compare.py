@@ -1,7 +1,8 @@
 """What makes the difference between two traces: self times that sum to it, and events that appeared, vanished or changed.
 
-Where both traces have steps only events that start within a step count, and counts and times are compared per step: a
-recording of five steps does not differ from one of three. ``names.py`` says which names are one.
+Where both traces have steps only events that start within a step count, device events by the start of their call, and counts
+and times are compared per step: a recording of five steps does not differ from one of three, though a device behind the host
+runs the last kernels after the last step. ``names.py`` says which names are one.
 """
 
 from __future__ import annotations
@@ -116,9 +117,10 @@ def _counted(analyzer: Analyzer, windows: Sequence[Window], *, per_step: bool) -
     events, linked = analyzer.trace.events, analyzer.linked
     starts_ns = events["start_ns"].to_numpy()
     inside = window_at(windows, starts_ns) >= 0 if per_step else np.ones(len(events), dtype=bool)
+    chosen = np.flatnonzero(inside[np.where(linked.launch >= 0, linked.launch, linked.rows)])
     rows = {
         "operator": np.flatnonzero(where(events["cat"], OPERATORS.__contains__) & inside),
-        "kernel": linked.rows[inside[linked.rows]],
+        "kernel": linked.rows[chosen],
         "launch": (calls := runtime_rows(events))[inside[calls]],
     }
     codes = events["name"].cat.codes.to_numpy()
@@ -127,9 +129,8 @@ def _counted(analyzer: Analyzer, windows: Sequence[Window], *, per_step: bool) -
     }
     wall_ns = sum(window.wall_ns for window in windows)
     side = Side(analyzer.trace.path, len(windows) if per_step else 0, wall_ns, sum(len(at) for at in rows.values()))
-    chosen = np.flatnonzero(inside[linked.rows])
-    kernels, operators = linked.rows[chosen], launching_operators(analyzer.host, linked.launch[chosen])
-    return _Counted(side, totals, _by_names(events, kernels, taken(codes, operators), codes[kernels]))
+    operators = launching_operators(analyzer.host, linked.launch[chosen])
+    return _Counted(side, totals, _by_names(events, rows["kernel"], taken(codes, operators), codes[rows["kernel"]]))
 
 
 def _by_names(events: pd.DataFrame, rows: Ints, *codes: Ints) -> dict[tuple[str, ...], tuple[int, int]]:
