@@ -149,6 +149,26 @@ def test_ranks_that_join_together_hold_nobody_up() -> None:
     assert compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])]).findings == ()
 
 
+def test_what_is_waited_in_two_groups_at_once_is_waited_once() -> None:
+    """Experts and parameters have a communicator each; rank 1 joins both at 95."""
+
+    def joined(number: int, *joins: int) -> TraceAnalysis:
+        entries = [
+            collective(start, 100 - start, group=group, Seq=1, stream=stream)
+            for start, group, stream in zip(joins, ("dp", "ep"), (9, 10), strict=True)
+        ]
+        information = {"distributedInfo": {"rank": number, "world_size": 2}}
+        return analyzer_of(timed(0, 5, "op"), *entries, **information).analysis()
+
+    found = compare_ranks([joined(0, 10, 20), joined(1, 95, 95)])
+    assert told(found) == [("0", 2, 85, 5), ("1", 2, 0, 5)]
+    assert found.stragglers is not None
+    (holder,) = found.stragglers.holders
+    assert (holder.rank, holder.last, holder.lost_ns, holder.lead_ns) == ("1", 2, 85, 85)
+    (finding,) = found.findings
+    assert finding.sentence == "the others wait 85 ns (85%) for rank 1"
+
+
 def test_receives_of_two_pairs_of_ranks_are_not_one_collective() -> None:
     """Each rank numbers its own; all stages of a pipeline have a first one."""
     stages = [analyzer_of(collective(0, dur, "recv", group="pp", Seq=1)).analysis() for dur in (10, 50)]

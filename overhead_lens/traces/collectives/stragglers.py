@@ -29,6 +29,9 @@ from overhead_lens.errors import require
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.collectives.matching import Matched
 from overhead_lens.traces.collectives.model import Collective, bandwidths
+from overhead_lens.traces.intervals import union
+
+_LONG_AGO = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,8 @@ class Holder:
         last: Collectives in which it came last, and another waited.
         lost_ns: Time that all others together waited for it.
         own_ns, passed_on_ns: Parts of it: by its own work, and because it had waited in another group; they sum to it.
-        lead_ns: Its lag behind the second-to-last rank, summed: how much earlier these collectives could end at most if only
-            this rank were faster.
+        lead_ns: Its lag behind the second-to-last rank, summed, in several collectives at once counted once: how much earlier
+            these collectives could end at most if only this rank were faster.
     """
 
     rank: str
@@ -122,27 +125,32 @@ class _Shared:
     Attributes:
         ranks: int64, ascending: numbers of these.
         dur_ns: int64: their durations.
+        waits_ns: int64: how long they waited for the last; what a rank waits in several collectives at once counts in the first.
+        joined_ns: When the last joined, by its own clock.
     """
 
     first: Collective
     ranks: Ints
     dur_ns: Ints
+    waits_ns: Ints
+    joined_ns: int
     step: int | None
-
-    @property
-    def waits_ns(self) -> Ints:
-        waits: Ints = self.dur_ns - self.dur_ns.min()
-        return waits
 
     @property
     def last(self) -> int:
         """The rank that came last."""
         return int(self.ranks[self.dur_ns.argmin()])
 
+    @property
+    def is_late(self) -> bool:
+        """Whether another rank came before the last."""
+        return bool(self.dur_ns.max() > self.dur_ns.min())
+
 
 def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
     """Compare the collectives that ranks share; None if they share none."""
-    shared = [_shared(parts) for parts in matched.shared]
+    waited_until = [_LONG_AGO] * len(labels)
+    shared = [_shared(parts, waited_until) for parts in matched.shared]
     if not shared:
         return None
     own, passed = _lost(shared, len(labels))
@@ -151,7 +159,7 @@ def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
     steps = _steps(labels, shared, last)
     same = [step.again for step in steps if step.again is not None]
     return Stragglers(
-        holders=_holders(labels, last, own, passed, lead),
+        holders=_holders(labels, shared, own, passed, lead),
         steps=steps,
         repeated=sum(same),
         pairs=len(same),
@@ -160,12 +168,19 @@ def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
     )
 
 
-def _shared(parts: Sequence[tuple[int, Collective]]) -> _Shared:
+def _shared(parts: Sequence[tuple[int, Collective]], waited_until: list[int]) -> _Shared:
+    """One collective, after those before it on all its ranks; ``waited_until`` of each rank is moved on."""
     steps = (one.step for _, one in parts if one.step is not None)
     numbers = np.array([rank for rank, _ in parts], dtype=np.int64)
     durations = np.array([one.dur_ns for _, one in parts], dtype=np.int64)
+    waits = []
+    for rank, one in parts:
+        joined_ns = one.end_ns - int(durations.min())
+        waits.append(max(0, joined_ns - max(one.start_ns, waited_until[rank])))
+        waited_until[rank] = max(joined_ns, waited_until[rank])
     described = next((one for _, one in parts if one.bytes is not None), parts[0][1])
-    return _Shared(described, numbers, durations, min(steps, default=None))
+    joined_ns = parts[int(durations.argmin())][1].start_ns
+    return _Shared(described, numbers, durations, np.array(waits), joined_ns, min(steps, default=None))
 
 
 def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[Ints, Ints]:
@@ -186,12 +201,17 @@ def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[Ints, Ints]:
     return np.array(own, dtype=np.int64), np.array(passed, dtype=np.int64)
 
 
-def _holders(labels: Sequence[str], last: Ints, own: Ints, passed: Ints, lead: Ints) -> tuple[Holder, ...]:
+def _holders(
+    labels: Sequence[str], shared: Sequence[_Shared], own: Ints, passed: Ints, lead: Ints
+) -> tuple[Holder, ...]:
+    last = np.array([one.last if one.is_late else -1 for one in shared])
+    joined_ns = np.array([one.joined_ns for one in shared])
     made = []
     for number, label in enumerate(labels):
-        mine = np.flatnonzero((last == number) & (own + passed > 0))
+        mine = np.flatnonzero(last == number)
         if len(mine):
-            own_ns, passed_ns, lead_ns = (int(part[mine].sum()) for part in (own, passed, lead))
+            own_ns, passed_ns = (int(part[mine].sum()) for part in (own, passed))
+            lead_ns = union(joined_ns[mine] - lead[mine], lead[mine]).total_ns
             made.append(Holder(label, len(mine), own_ns + passed_ns, own_ns, passed_ns, lead_ns))
     return tuple(sorted(made, key=lambda holder: -holder.lost_ns))
 

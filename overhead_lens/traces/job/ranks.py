@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
+import numpy as np
+
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.collectives.matching import Matched, matched
 from overhead_lens.traces.collectives.model import Collective
@@ -25,6 +27,7 @@ from overhead_lens.traces.critical_path.model import PathOverRanks
 from overhead_lens.traces.critical_path.over_ranks import RankPaths, path_over_ranks
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.recorded import MOST_EVIDENCE
+from overhead_lens.traces.intervals import union
 from overhead_lens.traces.job.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.units import format_ns
@@ -247,10 +250,12 @@ def _rank(analysis: TraceAnalysis, label: str, own: Sequence[tuple[Collective, i
         quantities["device.communication"] += device.kinds.communication_ns
         quantities["device.copy"] += device.kinds.copy_ns
         quantities["device.idle"] += device.idle_ns
-    transfer_ns = sum(transfer for _, transfer in own)
-    in_collectives = sum(collective.dur_ns for collective, _ in own)
+    times = [(one.start_ns, one.dur_ns, one.dur_ns - transfer_ns) for one, transfer_ns in own]
+    start_ns, dur_ns, waits_ns = np.array(times, dtype=np.int64).reshape(-1, 3).T
+    # Collectives of two groups may run at one time.
+    wait_ns, in_collectives = (union(start_ns, lasting_ns).total_ns for lasting_ns in (waits_ns, dur_ns))
     return RankTime(
-        label, analysis.path, analysis.window.wall_ns, len(own), in_collectives - transfer_ns, transfer_ns, quantities
+        label, analysis.path, analysis.window.wall_ns, len(own), wait_ns, in_collectives - wait_ns, quantities
     )
 
 

@@ -178,7 +178,11 @@ def test_a_product_with_a_sparse_factor_has_no_rate() -> None:
     """``adj @ x`` of a graph: the sizes are those of the whole matrix, and a sparse tensor has no strides."""
 
     def addmm(start: int, *strides: list[int]) -> dict:
-        arguments = {"Input Dims": [[100, 16], [100, 100], [100, 16]], "Input Strides": strides, "Input type": ["float"] * 3}
+        arguments = {
+            "Input Dims": [[100, 16], [100, 100], [100, 16]],
+            "Input Strides": strides,
+            "Input type": ["float"] * 3,
+        }
         return {**timed(start, 20, "aten::addmm"), "args": arguments}
 
     found = of(
