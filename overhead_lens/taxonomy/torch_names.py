@@ -63,11 +63,12 @@ COLLECTIVE_ARGUMENTS = "record_param_comms"
 """The event below a collective that holds its arguments (``torch/csrc/distributed/c10d/ParamCommsUtils.hpp``)."""
 
 COMMUNICATION_KERNEL = re.compile(
-    r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_(all|one_shot)"
-    r"|all_?reduce_(one|two)_?shot",
+    r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_?shot_?all_?reduce|multimem_(all|one_shot)"
+    r"|all_?reduce_((one|two)_?shot|fusion_kernel|prototype)|deep_ep::int(ra|er)node(_ll)?::(?!get_dispatch_layout)",
     re.IGNORECASE,
 )
-"""Kernels of NCCL, RCCL and MSCCL, and the custom all-reduces of torch's symmetric memory, vLLM and SGLang."""
+"""Kernels of NCCL, RCCL, MSCCL and DeepEP, and the all-reduces of torch's symmetric memory, vLLM, SGLang, FlashInfer,
+TensorRT-LLM and QuickReduce. Not every all-reduce: within a device, normalizations have a ``WarpAllReduce``."""
 
 COPY_KERNEL = re.compile(r"__amd_rocclr_(copyBuffer|fillBuffer)|MEMORY_COPY_(HOST|DEVICE)_TO_(HOST|DEVICE)(\.kd)?$")
 """Copies and fills that older ROCm records among the kernels (ROCm/clr, rocclr/device: blit kernels; TraceLens, util.py)."""

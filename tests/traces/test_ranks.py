@@ -177,13 +177,16 @@ def test_receives_of_two_pairs_of_ranks_are_not_one_collective() -> None:
     assert [each.collectives for each in found.ranks] == [0, 0]
 
 
-def test_batched_sends_and_receives_that_nothing_names_are_not_one_collective() -> None:
-    """``batch_isend_irecv``: the kernel is launched by ncclGroupEnd, whose annotation does not say what was batched."""
+@pytest.mark.parametrize(
+    "name", ["ncclDevKernel_SendRecv(Args)", "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)"]
+)
+def test_exchanges_between_pairs_of_ranks_are_not_one_collective(name: str) -> None:
+    """``batch_isend_irecv`` launches by ncclGroupEnd, whose annotation does not say what was batched."""
     stages = [
         analyzer_of(
             timed(0, 5, "nccl:coalesced", "user_annotation"),
             timed(1, 2, "cudaLaunchKernel", "cuda_runtime", correlation=1),
-            timed(10, dur, "ncclDevKernel_SendRecv(Args)", "kernel", (0, 9), device=0, stream=9, correlation=1),
+            timed(10, dur, name, "kernel", (0, 9), device=0, stream=9, correlation=1),
         ).analysis()
         for dur in (10, 20, 50)
     ]

@@ -77,7 +77,7 @@ def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
 
 
 def _is_pairwise(one: Collective) -> bool:
-    return one.kind in POINT_TO_POINT or (not one.kind and PAIRWISE_KERNEL in one.name)
+    return one.kind in POINT_TO_POINT or (not one.kind and PAIRWISE_KERNEL.search(one.name) is not None)
 
 
 def _at_one_time(common: Mapping[Hashable, _Parts]) -> dict[Hashable, _Parts]:

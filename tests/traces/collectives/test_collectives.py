@@ -46,6 +46,39 @@ def test_kinds_by_their_names(name: str, kind: str) -> None:
     assert kind_of(name) == kind
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(AllReduceFusionPattern)1, __nv_bfloat16, 8>(Args)", "all_reduce"),
+        ("void flashinfer::trtllm_mnnvl_allreduce::twoshotAllreduceKernel<4, __nv_bfloat16, true>(Args)", "all_reduce"),
+        ("void tensorrt_llm::kernels::oneShotAllReduceKernel<__half, 8, true, true>(AllReduceParams)", "all_reduce"),
+        ("quickreduce::allreduce_prototype_twoshot<AllReduceTwoshot<__half, CodecQ4<__half, 4>, true>, __half>(Args)", "all_reduce"),
+        ("void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)", ""),
+        ("void deep_ep::internode_ll::combine<3, 10, 7168, 9>(void*)", ""),
+    ],
+)  # fmt: skip
+def test_fused_and_expert_parallel_kernels_communicate(name: str, kind: str) -> None:
+    analysis = analyzer_of(timed(0, 1000, "all of it", "user_annotation"), kernel(20, 30, 1, name)).analysis()
+    assert [(one.kind, one.exposed_ns) for one in analysis.collectives] == [(kind, 30)]
+    (device,) = analysis.devices
+    assert (device.kinds.compute_ns, device.kinds.communication_ns) == (0, 30)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "void LayerNormWarpImpl<WarpAllReduce<SumOp, float>>(Args)",
+        "void softmax<BlockAllReduce<MaxOp, float, 256>>(Args)",
+        "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)",
+        "void deep_ep::internode::get_dispatch_layout<256, 32, 8>(long const*)",
+        "void flashinfer::trtllm_mnnvl_allreduce::RMSNormLamport<__nv_bfloat16>(Args)",
+    ],
+)
+def test_kernels_that_reduce_within_a_device_compute(name: str) -> None:
+    (device,) = analyzer_of(timed(0, 1000, "all of it", "user_annotation"), kernel(20, 30, 1, name)).analysis().devices
+    assert (device.kinds.compute_ns, device.kinds.communication_ns) == (30, 0)
+
+
 def test_elements_have_the_size_of_their_type() -> None:
     sizes = {
         name: element_bytes(name)
