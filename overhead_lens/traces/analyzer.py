@@ -138,17 +138,12 @@ class Analyzer:
 
     def pieces(self) -> TracePieces:
         """The data over time."""
-        threads = list(self.threads.values())
-        of_piece = np.repeat(np.arange(len(threads)), [len(thread.start_ns) for thread in threads])
+        names = np.array(HOST_CATEGORIES, dtype=object)
+        divided = [thread.divided() for thread in self.threads.values()]
+        of_piece = np.repeat(np.arange(len(divided)), [len(starts_ns) for starts_ns, _, _ in divided])
         hosts = [
-            pd.DataFrame(
-                {
-                    "start_ns": thread.start_ns,
-                    "dur_ns": thread.dur_ns,
-                    "category": np.array(HOST_CATEGORIES, dtype=object)[thread.categories()],
-                }
-            )
-            for thread in threads
+            pd.DataFrame({"start_ns": starts_ns, "dur_ns": dur_ns, "category": names[categories]})
+            for starts_ns, dur_ns, categories in divided
         ]
         host = joined(hosts, {name: HOST[name] for name in ("start_ns", "dur_ns", "category")})
         return TracePieces(

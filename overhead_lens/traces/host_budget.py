@@ -126,6 +126,16 @@ class ThreadPieces:
         until_ns: Ints = pd.Series(dur_ns[at]).groupby(owner[at], sort=False).cumsum().to_numpy()
         return at, np.clip(until_ns - (self.floor.ns if self.floor else 0), 0, dur_ns[at])
 
+    def divided(self) -> tuple[Ints, Ints, Ints]:
+        """Starts, durations and categories, with what is kernel as a piece of its own, behind the dispatch."""
+        at, kernel_ns = self.kernels(self.owner, self.dur_ns)
+        dur_ns = self.dur_ns.copy()
+        dur_ns[at] -= kernel_ns
+        starts_ns = np.insert(self.start_ns, at + 1, self.start_ns[at] + dur_ns[at])
+        categories = np.insert(self.categories(), at + 1, HOST_CATEGORIES.index(_KERNEL.category))
+        dur_ns = np.insert(dur_ns, at + 1, kernel_ns)
+        return starts_ns[dur_ns > 0], dur_ns[dur_ns > 0], categories[dur_ns > 0]
+
 
 def backward_passes(timelines: Sequence[ThreadTimeline], segments: Segments) -> Union:
     """When the busiest thread, the first, waited for the autograd threads: one pass in each gap in which it shows no work.

@@ -33,3 +33,12 @@ def test_what_json_has_no_number_for_is_text() -> None:
 
 def test_nothing_is_spilled_to_disk() -> None:
     assert asked("select current_setting('temp_directory')").rows == (("",),)
+
+
+def test_the_intervals_of_a_host_sum_to_its_budget() -> None:
+    """Views take 10 ns, the dispatch of the operator takes 50, and it computes for the other 30."""
+    entries = [timed(0, 10, "aten::view"), timed(10, 100, "aten::mm"), timed(40, 20, "aten::view")]
+    analyzed = [analyze_over_time(trace_of(entries), CLASSIFIER)]
+    assert run_query("select start_ns, dur_ns, category from host order by start_ns", analyzed).rows == (
+        (0, 10, "dispatcher"), (10, 30, "dispatcher"), (40, 20, "dispatcher"), (60, 20, "dispatcher"), (80, 30, "kernel"),
+    )  # fmt: skip
