@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from overhead_lens.report.outlines.recorded.headline import headline
+from overhead_lens.traces.findings.model import Finding
 from tests.drawn.timelines import WORKER, analyzer_of, call, drawn, kernel
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -40,6 +41,19 @@ def test_a_cause_of_the_host_begins_with_how_long_the_device_idles() -> None:
         told
         == "The device idles 68% of the window: the host loads data for 12 ns (43%), mostly step (train.py:12) 12 ns."
     )
+
+
+def test_a_cause_of_one_device_begins_with_how_long_that_one_idles() -> None:
+    """Device 0, of a model that is spread over two, has little to do and idles for longer."""
+    analysis = analyzer_of(
+        call("[)", 1),
+        kernel(" [-)", 1),
+        call("   [)", 2),
+        kernel("    [-------)", 2, device=1),
+    ).analysis()
+    cause = "launches by the host come 4 ns (33%) too late"
+    late = Finding("host_bound", "python", "1", "s", 4, (), "train.py(12): step", "r", share=0.33333, sentence=cause)
+    assert headline(replace(analysis, findings=(late,))) == f"Device 1 idles 33% of the window: {cause}."
 
 
 def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:

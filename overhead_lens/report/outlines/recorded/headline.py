@@ -34,8 +34,12 @@ def _cause(analysis: TraceAnalysis) -> str:
 
 
 def _idling(analysis: TraceAnalysis, first: Finding) -> str:
-    """The idle time of the device, as the introduction of a cause on the host; of the window, as the cause's own share is."""
-    device = _idlest(analysis)
+    """The idle time of the cause's device, else of the idlest, as the introduction of a cause on the host.
+
+    It is of the window, as the cause's own share is.
+    """
+    own = (device for device in analysis.devices if device.device == first.device)
+    device = next(own, _idlest(analysis))
     if device is None or first.category in ("compute", "communication", "copy"):
         return ""
     idle = 1 - device.busy_ns / max(1, analysis.window.wall_ns)
