@@ -52,9 +52,10 @@ PROFILER_STEP = re.compile(r"ProfilerStep#(\d{1,18})$")
 
 DECODE_STEPS = (
     re.compile(r"step\[DECODE bs=\d+\]$"),
-    re.compile(r"execute_(\d+_)?context_0\(.*\)_generation_[1-9]\d*\("),
+    re.compile(r"execute_(\d+_)?context_0\(.*\)_generation_(?P<requests>[1-9]\d*)\((sq)?(?P=requests)\D"),
 )
-"""A step of decoding without prefill, one token of each sequence, as the profilers of SGLang and vLLM name it."""
+"""A step of decoding without prefill, one token of each sequence, as the profilers of SGLang and vLLM name it. With speculative
+decoding vLLM schedules more tokens than requests (``gpu_worker.py``, ``annotate_profile``)."""
 
 COLLECTIVE_PREFIXES = ("c10d::", "nccl:")
 """Communication called by the host (``torch/csrc/distributed/c10d``)."""

@@ -147,6 +147,9 @@ VLLM = "execute_context_0(0)_generation_4(4)"
         ("execute_32_context_0(sq0sk0)_generation_32(sq32sk32785)", 1.5),
         ("execute_context_1(512)_generation_4(4)", None),  # prefill as well
         ("execute_context_0(0)_generation_0(0)", None),
+        ("execute_context_0(0)_generation_8(32)", None),  # three drafts each
+        ("execute_32_context_0(sq0sk0)_generation_8(sq32sk32785)", None),
+        ("execute_context_0(0)_generation_3(32)", None),
         ("step[EXTEND bs=1]", None),
         ("my decode step", None),
     ],
