@@ -39,6 +39,9 @@ _BUSY_SHARE, _HOST_SHARE = 0.9, 0.5
 _INPUT = {"aten::embedding": 1, "aten::conv1d": 0, "aten::conv2d": 0, "aten::conv3d": 0, "aten::linear": 0}
 """Which argument of the first layer holds the batch, in its first dimension."""
 
+_FEWEST_DIMS = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
+"""Of a batch: with one fewer, the first dimension is the channels of a single item."""
+
 _SHAPES = "Input Dims"
 _HALF = 32
 _SUMMED = (
@@ -167,7 +170,7 @@ def input_batch(trace: Trace) -> InputBatch:
     """Leading dimension of the input of the first embedding, convolution or linear layer.
 
     Shapes are ``Input Dims`` of ``record_shapes=True`` (torch/csrc/autograd/profiler_kineto.cpp). An input of one dimension
-    is not a batch: serving engines put the tokens of all requests into one.
+    is not a batch: serving engines put the tokens of all requests into one. Nor is an image alone, which a convolution takes too.
     """
     events = trace.events
     layers = where(events["cat"], OPERATORS.__contains__) & where(events["name"], _INPUT.__contains__)
@@ -180,7 +183,7 @@ def input_batch(trace: Trace) -> InputBatch:
     if _SHAPES not in arguments:
         return InputBatch(None, "recorded without shapes (record_shapes=True)")
     shape = _shape(arguments[_SHAPES], _INPUT[name])
-    if shape is None or len(shape) < 2 or shape[0] < 1:
+    if shape is None or len(shape) < _FEWEST_DIMS.get(name, 2) or shape[0] < 1:
         return InputBatch(None, f"the input of {name} has no batch dimension")
     return InputBatch(shape[0], f"{name} of {shape}")
 
