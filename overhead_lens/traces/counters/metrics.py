@@ -19,7 +19,9 @@ def unit_of(metric: str) -> str:
         return "%"
     counter = name.partition("__")[2]
     unit = next((unit for word, unit in _UNITS if word in counter.split("_")), "")
-    return f"{unit}/s" if rollup.endswith("per_second") and unit else unit if "ratio" not in rollup else ""
+    if not unit or "ratio" in rollup:
+        return ""
+    return f"{unit}/s" if rollup.endswith("per_second") else f"{unit}/cycle" if "per_cycle" in rollup else unit
 
 
 def adds_up(metric: str) -> bool:

@@ -148,8 +148,8 @@ def test_metrics_add_up_only_where_they_may() -> None:
 
 def test_units_follow_from_names() -> None:
     assert [unit_of(name) for name in ("dram__bytes_read.sum.per_second", "sm__cycles_active.avg", "smsp__inst_executed.sum",
-        "l1tex__t_sector_hit_rate.pct", "GPU Utilization [%]", "smsp__thread_inst_executed_per_inst_executed.ratio", "Queue Length")] == [
-        "B/s", "cycles", "instructions", "%", "%", "", "",
+        "sm__inst_executed.avg.per_cycle_active", "l1tex__t_sector_hit_rate.pct", "GPU Utilization [%]", "smsp__thread_inst_executed_per_inst_executed.ratio", "Queue Length")] == [
+        "B/s", "cycles", "instructions", "instructions/cycle", "%", "%", "", "",
     ]  # fmt: skip
 
 
