@@ -1,7 +1,7 @@
 """Estimates the difference of two budgets, and rescales both to differ by exactly that.
 
-Captures recorded in turns are compared round by round. Others are compared process by process, with both sides' times scaled
-to one speed of the machine by the reference loop.
+Captures recorded in turns are compared round by round. Others are compared process by process, with what the processor decides
+of both sides' times scaled to one speed of the machine by the reference loop.
 """
 
 from __future__ import annotations
@@ -116,15 +116,28 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
     Blocks that were timed as a whole have no steady time. If only one side has it, means are compared.
     """
     log_drift, drift_error = _log_drift(base, new)
+    decided = (_decided_by_processor(base.breakdown) + _decided_by_processor(new.breakdown)) / 2
+    log_scale, drift_error = decided * log_drift, decided * drift_error
     column = "call_ns" if _has_steady_times(base) == _has_steady_times(new) else "mean_ns"
     old_ns, recent_ns = (median_per_process(budget, column) for budget in (base, new))
-    walls = (old_ns * math.exp(log_drift / 2), recent_ns * math.exp(-log_drift / 2))
+    walls = (old_ns * math.exp(log_scale / 2), recent_ns * math.exp(-log_scale / 2))
     level_ns = float(np.mean([np.median(wall) for wall in walls]))
     drift_error = math.hypot(drift_error, _busyness(base, new) * max(map(level, walls)) / max(level_ns, 1.0))
     further_ns = drift_error * level_ns
     single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
     wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)))
     return wall, _categories(base, new, walls, wall, drift_error), walls, math.expm1(log_drift)
+
+
+def _decided_by_processor(breakdown: Breakdown) -> float:
+    """Share of the call that the processor's speed decides: all but I/O and a device that the host waits for.
+
+    While host and device both work, it decides as much as it does while only one of them works.
+    """
+    wait = breakdown.category("wait")
+    device_ns = wait.part_ns("device")
+    host_ns = breakdown.wall.ns - device_ns if breakdown.device is None else breakdown.device.idle_ns
+    return max(host_ns - wait.part_ns("io"), 0) / max(host_ns + device_ns, 1)
 
 
 def _has_steady_times(budget: Budget) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.budget.make import Budget, make_budget
-from overhead_lens.budget.model import Breakdown, Guard, Operator
+from overhead_lens.budget.model import Breakdown, DeviceShare, Guard, Operator
 from overhead_lens.budget.wall import Waited
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.budgets import median_per_process, rescaled
@@ -266,6 +266,36 @@ def test_drift_of_the_machine_is_taken_out_and_told() -> None:
     )
     in_one_recording = compare_budgets(*in_turns(base, slow))
     assert (in_one_recording.verdict, in_one_recording.warnings) == ("slower", ())
+
+
+def with_device(made: Budget, busy_ns: int, waited_ns: int = 0) -> Budget:
+    """The budget with a device that is busy for so long, for which the host waits for ``waited_ns``."""
+    own = {each.category: each.ns for each in made.breakdown.host}
+    idle_ns = made.breakdown.wall.ns - busy_ns
+    device = DeviceShare("0", "cuda", 1.0, busy_ns, idle_ns, busy_ns, 0, 0, 0, {"launch": idle_ns}, 1.0, 1, 1, 0.0)
+    return replace(made, breakdown=replace(breakdown({"wait": {"device": waited_ns}}, **own), device=device))
+
+
+WALL = 10_000
+
+
+@pytest.mark.parametrize(
+    ("base", "decided"),
+    [
+        # A device that works all the time, for which the host waits; one that works beside a host that never waits.
+        (with_device(budget(python=1_000, wait=9_000), WALL, 9_000), 0.0),
+        (with_device(budget(python=WALL), 5_000), 1.0),
+        # Host and device in turns; both at once for 2 µs, in which the processor decides as much as elsewhere.
+        (with_device(budget(python=4_000, wait=6_000), 6_000, 6_000), 0.4),
+        (with_device(budget(python=4_000, wait=6_000), 8_000, 6_000), 0.25),
+        (replace(budget(wait=WALL), breakdown=breakdown({"wait": {"io": 9_000, "lock": 1_000}}, wait=WALL)), 0.1),
+    ],
+)
+def test_a_slower_processor_slows_neither_a_device_nor_io(base: Budget, decided: float) -> None:
+    same = timed(base, 1.2**decided * base.blocks["call_ns"], reference_ns=840)
+    assert compare_budgets(base, same).wall_delta_ns == compare_budgets(same, base).wall_delta_ns == 0
+    slower = timed(base, 1.2**decided * base.blocks["call_ns"] + 1_000, reference_ns=840)
+    assert compare_budgets(base, slower).verdict == "slower"
 
 
 def test_a_machine_that_was_busier_beside_one_side_widens_the_intervals() -> None:
