@@ -16,10 +16,12 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from overhead_lens.captures.directory import read_capture
+from overhead_lens.budget.trace import loop_events
+from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.captures.files import ABLATION, CALIBRATION, KINETO, KINETO_STACK, PERFETTO, STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.samples.evidence import Sampled
+from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.machine.environment import describe_machine
 
 FOLDER = "__overhead__"
@@ -58,13 +60,22 @@ def keep(capture: Path, place: Path) -> None:
 
 
 def _decided_by_samples(folder: Path) -> tuple[str, ...]:
-    """The trace's files if samples make them redundant, which they do for calls without a device."""
+    """The trace's files if samples make them redundant, which they do for calls without a device.
+
+    The trace may decide where autograd's threads work for the call, as those of a device do that no argument of the call is on.
+    """
     if not (folder / STACKS).exists():
         return ()
     capture = read_capture(folder)
     sampled = capture.note("samples", Sampled)
     enough = sampled is not None and sampled.reason is None and capture.meta.subject.device == "cpu"
-    return _OF_THE_TRACE if enough else ()
+    return _OF_THE_TRACE if enough and not _has_backward_threads(capture) else ()
+
+
+def _has_backward_threads(capture: Capture) -> bool:
+    """Whether autograd's threads work in the capture's trace."""
+    trace = read_trace(capture)
+    return trace is not None and bool(loop_events(trace.events, with_backward=True)[0]["is_backward"].any())
 
 
 def _key(*, counts: bool) -> str:

@@ -14,6 +14,8 @@ from overhead_lens.stored import budgets_of
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.drawn.captures import draw_capture
 from tests.drawn.counts import draw_counts
+from tests.drawn.timelines import AUTOGRAD, timed
+from tests.drawn.trace_text import document, written
 
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 FILE = Path("tests/test_ops.py")
@@ -96,6 +98,21 @@ def test_the_trace_is_kept_where_it_decides(tmp_path: Path, meta: dict[str, obje
     keep(capture, tmp_path / "kept")
     assert [(tmp_path / "kept" / name).exists() for name in ("kineto.json.gz", "calibration.json")] == [kept, kept]
     assert not (tmp_path / "kept" / "kineto_stack.json.gz").exists()
+
+
+def test_the_trace_is_kept_where_a_backward_pass_runs_on_another_thread(tmp_path: Path) -> None:
+    """The step of a model on a device without a tensor among its arguments: to the recorder it is a call on the processor."""
+    node = "autograd::engine::evaluate_function: AddBackward0"
+    entries = [timed(0, 200, "measured_loop", "user_annotation")]
+    for start in (0, 100):
+        entries += [timed(start + 10, 40, "aten::empty"), timed(start + 55, 40, node, thread=AUTOGRAD)]
+    trace = {"calls": 2, "traced_wall_ns": 200, "bare_wall_ns": 200, "operator_floor_ns": 30}
+    capture = draw_capture(tmp_path / "capture", call_ns=100, trace=trace)
+    written(capture, document(entries), "kineto.json.gz")
+    keep(capture, tmp_path / "kept")
+    whole, kept = (made.breakdown for made in budgets_of([capture, tmp_path / "kept"], default_classifier()))
+    assert (whole.evidence, kept.evidence) == ("trace", "trace")
+    assert kept.host == whole.host
 
 
 def test_counts_are_kept_whole_and_an_older_baseline_goes(tmp_path: Path) -> None:

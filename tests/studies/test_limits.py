@@ -97,6 +97,15 @@ def test_a_difference_that_rounds_to_what_is_allowed_breaks_the_limit_above_it()
     assert (finding.delta_ns, finding.allowed_ns, finding.state) == (100, 100.0, BROKEN)
 
 
+def test_stacks_and_a_trace_keep_and_break_no_limit_of_a_category() -> None:
+    found = delta(300, 0.5)
+    host = tuple(replace(each, evidence="trace" if each.ns else "none") for each in found.new.host)
+    unlike = replace(found, new=replace(found.new, host=host))
+    limits = [parse_limit(text) for text in ("guard=299ns", "python=0%", "total=2%")]
+    assert [finding.state for finding in check_limits(found, limits)] == [BROKEN, KEPT, BROKEN]
+    assert [finding.state for finding in check_limits(unlike, limits)] == [DOUBTFUL, DOUBTFUL, BROKEN]
+
+
 def test_a_finding_in_words() -> None:
     (finding,) = check_limits(delta(300, 20.0), [parse_limit("total=1%")])
     assert str(finding) == "total: +300 ns [+280 ns .. +320 ns], at most +100 ns allowed: broken"

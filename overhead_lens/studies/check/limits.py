@@ -1,8 +1,9 @@
 """Compares a difference with limits on the increase of time or instructions.
 
 A limit is broken if the whole 95 % interval of the difference lies above it, so that noise alone breaks it in at most one run of
-forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. Instruction counts have no interval:
-their limits are kept or broken.
+forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. So is a limit of a category where stacks
+divide one side and a trace the other, since they count differently. Instruction counts have no interval: their limits are kept or
+broken.
 """
 
 from __future__ import annotations
@@ -169,10 +170,13 @@ def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, .
     """A finding for each limit in time, in their order."""
     by_name = {change.category: (change.delta_ns, change.ci95_ns) for change in delta.host}
     by_name[TOTAL] = (delta.wall_delta_ns, delta.wall_ci95_ns)
+    is_like = delta.base.evidence == delta.new.evidence
     findings = []
     for limit in limits:
         (delta_ns, interval), allowed_ns = by_name[limit.name], limit.allowed(delta.base.wall.ns)
         # The interval is not rounded to whole ns, as the difference is.
         state = BROKEN if interval[0] > allowed_ns else KEPT if delta_ns <= allowed_ns else DOUBTFUL
+        if limit.name != TOTAL and not is_like:
+            state = DOUBTFUL
         findings.append(LimitFinding(limit, allowed_ns, delta_ns, interval, state))
     return tuple(findings)
