@@ -79,3 +79,8 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
     def caches(self) -> str:
         """The state of the caches before each call; hot unless the environment says otherwise."""
         return str(self.environment.get("caches", HOT_CACHES))
+
+    @property
+    def gpu(self) -> Any:
+        """Name of the card that a call on a device runs on; None for a call on the processor, whatever card is there."""
+        return None if self.subject.device_kind == "cpu" else self.environment.get("gpu")

@@ -149,6 +149,7 @@ def _context(meta: CaptureMeta, names: Sequence[str]) -> dict[str, object]:
         "params": dict(subject.params),
         "caches": meta.caches,
         **machine,
+        "gpu": meta.gpu,
     }
 
 

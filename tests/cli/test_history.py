@@ -81,6 +81,14 @@ def test_another_machine_is_another_segment(tmp_path: Path) -> None:
     assert "torch 2.14.0: 7 captures" in text
 
 
+@pytest.mark.parametrize(("device", "segments"), [("cuda", [7, 7]), ("cpu", [14])])
+def test_another_card_is_another_segment_of_a_call_on_it(tmp_path: Path, device: str, segments: list[int]) -> None:
+    for number in range(14):
+        draw(tmp_path, number, 1_000, {"gpu": "A" if number < 7 else "B"}, device=device)
+    (series,) = read(tmp_path)["series"]
+    assert [len(segment["captures"]) for segment in series["segments"]] == segments
+
+
 def test_cold_calls_are_another_segment(tmp_path: Path) -> None:
     for number, caches in enumerate([{}, {"caches": "hot caches"}, {"caches": "caches displaced by 64.0 MB"}]):
         draw(tmp_path, number, machine=caches)

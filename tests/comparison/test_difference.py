@@ -454,3 +454,14 @@ def test_what_makes_captures_incomparable() -> None:
         "params: {'size': 10} against {'size': 20}",
         "torch: '2.13.0' against '2.14.0'",
     ]
+
+
+def test_times_of_different_cards_are_not_compared() -> None:
+    def made(gpu: str | None, device: str) -> CaptureMeta:
+        return CaptureMeta(subject=Subject("function", "f", "f", device=device), environment={"gpu": gpu})
+
+    assert differences(made("NVIDIA H100 80GB HBM3", "cuda"), made("NVIDIA H200", "cuda")) == [
+        "gpu: 'NVIDIA H100 80GB HBM3' against 'NVIDIA H200'"
+    ]
+    # A call on the processor may see a card or none.
+    assert differences(made("NVIDIA H200", "cpu"), made(None, "cpu")) == []

@@ -30,7 +30,7 @@ WALL = "wall"
 SERIES = (WALL, *HOST_CATEGORIES)
 
 # A change of one of these begins a new segment.
-ENVIRONMENT = ("host", "cpu", "threads", "torch", "python", "caches")
+ENVIRONMENT = ("host", "cpu", "threads", "torch", "python", "gpu", "caches")
 
 _COMMIT_LENGTH = 10
 # Standard errors in the width of a 95 % interval.
@@ -49,7 +49,7 @@ class Point:
 
     Attributes:
         about: Subject and compile options, as JSON text.
-        environment: Machine, torch, Python and caches, as JSON text.
+        environment: Values of ``ENVIRONMENT``, as JSON text.
         commit: The commit of the scenario's folder; None outside git.
         ns, ci95_ns: ns per call of each of ``SERIES``, and the intervals.
         reference_ns: Median time of the reference loop.
@@ -199,7 +199,7 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
     point = Point(
         "",
         canonical({"subject": asdict(meta.subject), "compile_options": meta.compile_options}),
-        canonical({**{name: environment.get(name) for name in ENVIRONMENT}, "caches": meta.caches}),
+        canonical({**{name: environment.get(name) for name in ENVIRONMENT}, "gpu": meta.gpu, "caches": meta.caches}),
         _time(meta.started),
         commit if isinstance(commit, str) and commit else None,
         {WALL: wall.ns, **{category.category: category.ns for category in host}},
