@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from overhead_lens import __version__
 from overhead_lens.cli.history import read as read_history
 from overhead_lens.documents.history import history_document
 from overhead_lens.studies.history import store as summary_store
+from overhead_lens.studies.history.analysis import make_history, point_of_text, text_of
 from overhead_lens.studies.ladder.stored import LADDER
 from overhead_lens.terminal.progress import progress
 from tests.cli.run import error_line, lens
+from tests.comparison.budgets import budget
 from tests.documents import validated
-from tests.drawn.captures import draw_capture
+from tests.drawn.captures import META, draw_capture, typed
 from tests.excerpts import assert_shows, excerpt
 
 BEGUN = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -87,6 +90,19 @@ def test_another_card_is_another_segment_of_a_call_on_it(tmp_path: Path, device:
         draw(tmp_path, number, 1_000, {"gpu": "A" if number < 7 else "B"}, device=device)
     (series,) = read(tmp_path)["series"]
     assert [len(segment["captures"]) for segment in series["segments"]] == segments
+
+
+def test_stacks_and_a_trace_are_segments_of_their_own() -> None:
+    sampled, traced = budget(0.001, python=1_000, kernel=1_000), budget(0.001, python=1_600, kernel=400)
+    host = tuple(replace(each, evidence="trace" if each.ns else "none") for each in traced.breakdown.host)
+    traced = replace(traced, breakdown=replace(traced.breakdown, host=host))
+    points = []
+    for number in range(14):
+        meta = typed({**META, "started": (BEGUN + timedelta(hours=number)).isoformat()})
+        points.append(point_of_text(text_of(meta, sampled if number < 7 else traced, 700.0), f"c{number:03d}"))
+    (series,) = make_history("folder", points, (), ()).series
+    assert [(len(each.points), each.changes) for each in series.segments] == [(7, ()), (7, ())]
+    assert series.differing == ["evidence"]
 
 
 def test_cold_calls_are_another_segment(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Groups captures over time and looks for the change points of every category.
 
 Captures of the same scenario, variant, compile options, device and parameters are a series. Those of one machine, one torch
-and one state of the caches are a segment of it. Segments are not compared with each other.
+and one state of the caches, divided by the same evidence, are a segment of it. Segments are not compared with each other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WALL = "wall"
 SERIES = (WALL, *HOST_CATEGORIES)
 
 # A change of one of these begins a new segment.
-ENVIRONMENT = ("host", "cpu", "threads", "torch", "python", "gpu", "caches")
+ENVIRONMENT = ("host", "cpu", "threads", "torch", "python", "gpu", "caches", "evidence")
 
 _COMMIT_LENGTH = 10
 # Standard errors in the width of a 95 % interval.
@@ -193,13 +193,14 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
     """
     environment = meta.environment
     commit = environment.get("git_commit")
+    values = {**environment, "gpu": meta.gpu, "caches": meta.caches, "evidence": budget.breakdown.evidence}
     wall, host = budget.breakdown.wall, budget.breakdown.host
     # Of few processes a budget gives the range, which says nothing of errors.
     wall_ci95_ns = Estimate(wall.ns, budget.wall).interval()
     point = Point(
         "",
         canonical({"subject": asdict(meta.subject), "compile_options": meta.compile_options}),
-        canonical({**{name: environment.get(name) for name in ENVIRONMENT}, "gpu": meta.gpu, "caches": meta.caches}),
+        canonical({name: values.get(name) for name in ENVIRONMENT}),
         _time(meta.started),
         commit if isinstance(commit, str) and commit else None,
         {WALL: wall.ns, **{category.category: category.ns for category in host}},

@@ -18,7 +18,7 @@ from overhead_lens.captures.files import ABLATION, CALIBRATION, CLOCK, KINETO, M
 from overhead_lens.taxonomy.rules import RULES_FILE
 
 # Increased when the cached text or its analysis changes within one version of the package.
-_FORMAT = 12
+_FORMAT = 13
 _VERSION = f"{__version__}/{_FORMAT}/{hashlib.sha256(RULES_FILE.read_bytes()).hexdigest()[:16]}"
 _EVIDENCE = (CLOCK, KINETO, STACKS, CALIBRATION, ABLATION)
 _COLUMNS = ["key", "version", "text", "digest"]
