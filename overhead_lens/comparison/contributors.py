@@ -38,8 +38,10 @@ def contributors(
 
 
 def more_guards(base: Breakdown, new: Breakdown) -> list[tuple[str, int]]:
-    """Kinds of guards whose number changed, with the change, the largest first."""
-    return changed(_kinds(base), _kinds(new))
+    """Kinds of guards whose number changed, with the change, the largest first; none where only stacks show a side's guards."""
+    before, after = _kinds(base), _kinds(new)
+    is_known = (before or not base.guards) and (after or not new.guards)
+    return changed(before, after) if is_known else []
 
 
 def guard_kinds_in_words(base: Breakdown, new: Breakdown) -> str:
@@ -100,7 +102,8 @@ def _scale(budget: Budget, wall_ns: int) -> float:
 
 
 def _kinds(breakdown: Breakdown) -> Counter[str]:
-    return Counter(kind for guard in breakdown.guards if (kind := _kind(guard.guard)).isupper())
+    """Numbers of listed guards. A kind without what it guards was only seen in stacks, which say nothing of a number."""
+    return Counter(kind for guard in breakdown.guards if (kind := _kind(guard.guard)).isupper() and kind != guard.guard)
 
 
 def _kind(guard: str) -> str:

@@ -14,7 +14,7 @@ from overhead_lens.budget.model import Breakdown, DeviceShare, Guard, Operator
 from overhead_lens.budget.wall import Waited
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.budgets import median_per_process, rescaled
-from overhead_lens.comparison.contributors import guard_kinds_in_words
+from overhead_lens.comparison.contributors import guard_kinds_in_words, more_guards
 from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.comparison.model import Delta
 from overhead_lens.stats.shift import Shift, level, unpaired_shift
@@ -404,6 +404,17 @@ def test_kinds_of_guards_that_came_and_went() -> None:
         == guard_kinds_in_words(new, kinds())
         == ""
     )
+
+
+def test_guards_that_only_stacks_show_are_not_counted() -> None:
+    listed = (Guard("TENSOR_MATCH L['x']", 50.0), Guard("GLOBAL_STATE ___check_global_state()", 10.0))
+    base = replace(breakdown(guard=100), guards=listed)
+    new = replace(breakdown(guard=100), guards=(*listed, Guard("BACKEND_MATCH", 2.0)))
+    unlisted = replace(breakdown(guard=100), guards=(Guard("TENSOR_MATCH", 50.0), Guard("BACKEND_MATCH", 2.0)))
+    for one, other in ((base, new), (base, unlisted)):
+        assert guard_kinds_in_words(one, other) == guard_kinds_in_words(other, one) == ""
+        assert more_guards(one, other) == more_guards(other, one) == []
+    assert more_guards(breakdown(python=100), base) == [("GLOBAL_STATE", 1), ("TENSOR_MATCH", 1)]
 
 
 def test_the_sentence_counts_guards_by_kind() -> None:
