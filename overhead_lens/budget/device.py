@@ -22,7 +22,7 @@ from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.intervals import Union, both, union
 from overhead_lens.units import proportional
 
-_TOP = 8
+LISTED_KERNELS = 8
 
 
 def device_share(
@@ -92,7 +92,7 @@ def bare_share(
         graph_launches_per_call=launch.graph_launches / calls,
         top=tuple(
             DeviceKernel(kernel.name, kernel.category, kernel.count / calls, round(kernel.total_ns * scale))
-            for kernel in kernel_costs(started)[:_TOP]
+            for kernel in kernel_costs(started)[:LISTED_KERNELS]
         ),
     )
     return share, recorded_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from overhead_lens.budget.device import LISTED_KERNELS
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, Operator
 from overhead_lens.comparison.frames import FrameShifts
@@ -25,6 +26,8 @@ def contributors(
         walls_ns: Wall times at which they are compared.
     """
     old, recent = (_times(category, budget, wall_ns) for budget, wall_ns in zip((base, new), walls_ns, strict=True))
+    if category == "wait":
+        old, recent = {**old, **_kernels(base, new)}, {**recent, **_kernels(new, base)}
     rows = []
     for kind, name in {*old, *recent}:
         delta_ns = round(recent.get((kind, name), 0.0) - old.get((kind, name), 0.0))
@@ -86,9 +89,18 @@ def _times(category: str, budget: Budget, wall_ns: int) -> Times:
         for child in budget.breakdown.operators.children:
             _add_self_times(child, category, operators)
     times |= {("operator", name): ns * scale for name, ns in operators.items()}
-    if category == "wait" and budget.breakdown.device is not None:
-        times |= {("kernel", kernel.name): float(kernel.ns) for kernel in budget.breakdown.device.top}
     return times
+
+
+def _kernels(budget: Budget, other: Budget) -> Times:
+    """The device's costliest kernels, and how long those of the other side may take that are not among them.
+
+    A kernel that a full list lacks takes at most as long as the last one listed; only what is beyond that has changed for certain.
+    """
+    own, others = (each.breakdown.device.top if each.breakdown.device else () for each in (budget, other))
+    most_ns = own[-1].ns if len(own) == LISTED_KERNELS else 0
+    lacking = {("kernel", kernel.name): float(min(kernel.ns, most_ns)) for kernel in others}
+    return {**lacking, **{("kernel", kernel.name): float(kernel.ns) for kernel in own}}
 
 
 def _add_self_times(node: Operator, category: str, times: Counter[str]) -> None:

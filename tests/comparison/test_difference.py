@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from overhead_lens.budget.device import LISTED_KERNELS
 from overhead_lens.budget.make import Budget, make_budget
-from overhead_lens.budget.model import Breakdown, DeviceShare, Guard, Operator
+from overhead_lens.budget.model import Breakdown, DeviceKernel, DeviceShare, Guard, Operator
 from overhead_lens.budget.wall import Waited
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.budgets import median_per_process, rescaled
@@ -440,6 +441,27 @@ def test_operators_and_kernels_that_moved() -> None:
     ]
     # What is known to have moved comes before what may have moved more.
     assert [move.verdict for move in kernel.contributors] == ["slower", "inconclusive"]
+
+
+def test_a_kernel_that_left_the_list_of_the_costliest_is_not_gone() -> None:
+    def moved(base: dict[str, int], new: dict[str, int]) -> list[tuple[str, int]]:
+        sides = []
+        for kernels in (base, new):
+            made = with_device(budget(wait=5_000), 5_000, 5_000).breakdown
+            assert made.device is not None
+            top = tuple(DeviceKernel(name, "compute", 1.0, ns) for name, ns in kernels.items())
+            sides.append(replace(budget(wait=5_000), breakdown=replace(made, device=replace(made.device, top=top))))
+        wait = compare_budgets(*sides).host[HOST_CATEGORIES.index("wait")]
+        return [(move.name, move.delta_ns) for move in wait.contributors if move.kind == "kernel"]
+
+    seven = {f"k{at}": 1_000 - 100 * at for at in range(1, 8)}
+    assert len(seven) == LISTED_KERNELS - 1
+    # The eighth and the ninth take 200 and 199 ns, then 199 and 201: k9 took at most 200 before.
+    assert moved({**seven, "k8": 200}, {**seven, "k9": 201}) == [("k9", 1)]
+    assert moved({**seven, "k9": 201}, {**seven, "k8": 200}) == [("k9", -1)]
+    assert moved({**seven, "k8": 200}, {"new": 2_000, **seven}) == [("new", 1_800)]
+    # A list that is not full holds all kernels.
+    assert moved({"k1": 900, "k8": 200}, {"k1": 900}) == [("k8", -200)]
 
 
 @given(sizes=SIZES, wall_ns=st.integers(0, 10**6))
