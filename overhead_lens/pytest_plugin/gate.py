@@ -12,8 +12,15 @@ import pytest
 
 from overhead_lens import api
 from overhead_lens.captures.directory import read_capture
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import MACHINE, differences
-from overhead_lens.comparison.instructions import InstructionDelta, instruction_differences, signed_count, signed_share
+from overhead_lens.comparison.instructions import (
+    InstructionDelta,
+    instruction_differences,
+    mismatches,
+    signed_count,
+    signed_share,
+)
 from overhead_lens.comparison.model import Delta
 from overhead_lens.errors import OverheadLensError, UsageError
 from overhead_lens.machine.request import QUICK
@@ -154,9 +161,15 @@ def _timed_against(place: Path, new: Path, limits: Limits) -> TimeOutcome:
     Raises:
         UsageError: The baseline is of another call, or of another number of threads.
     """
-    meta = read_capture(place).meta
-    _same_call(place, differences(meta, read_capture(new).meta, _MACHINE))
-    return by_time(meta, place, new, limits, default_classifier(), force=True)
+    base, recorded = read_capture(place).meta, read_capture(new).meta
+    _same_call(place, [*differences(base, recorded, _MACHINE), *mismatches(_call(base), _call(recorded))])
+    return by_time(base, place, new, limits, default_classifier(), force=True)
+
+
+def _call(meta: CaptureMeta) -> dict[str, object]:
+    """What a baseline shares with its call beyond what ``differences`` compares."""
+    named = {"callable": meta.subject.name} if meta.subject.kind == "callable" else {}
+    return {**named, "compile_options": meta.compile_options}
 
 
 def _counted_against(place: Path, new: Path, limits: Limits) -> CountOutcome:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.errors import UsageError
 from overhead_lens.pytest_plugin import gate
 from overhead_lens.scenario import Arguments
 from overhead_lens.studies.check.limits import Limits
@@ -315,13 +316,34 @@ def test_a_baseline_that_cannot_be_read_is_a_line(machine: Machine, run: Run, py
     run().assert_outcomes(passed=1)
 
 
-def test_a_baseline_of_another_call_is_a_line(machine: Machine, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("meta", "difference"),
+    [
+        ({"environment": {"torch": "2.0", "threads": 4, "host": "another"}}, "threads: None against 4"),
+        ({"compile": True}, "compile_options: None against {}"),
+    ],
+)
+def test_a_baseline_of_another_call_is_a_line(
+    machine: Machine, run: Run, meta: dict[str, Any], difference: str
+) -> None:
     run()
-    machine.meta = {"environment": {"torch": "2.0", "threads": 4, "host": "another"}}
+    machine.meta = meta
     (line,) = said(run(), "test_add")
     assert re.fullmatch(
-        r"the baseline __overhead__\S+ differs in threads: None against 4: --overhead-update records it again", line
+        rf"the baseline __overhead__\S+ differs in {re.escape(difference)}: --overhead-update records it again", line
     )
+
+
+def test_a_baseline_of_a_callable_of_another_name_is_refused(machine: Machine, tmp_path: Path) -> None:
+    def record(name: str) -> Path:
+        capture = machine.record_call(len, Arguments(()), False, Limits(), None, tmp_path / name)
+        meta = json.loads((capture / "meta.json").read_text())
+        meta["subject"] |= {"kind": "callable", "name": name}
+        (capture / "meta.json").write_text(json.dumps(meta))
+        return capture
+
+    with pytest.raises(UsageError, match="differs in callable: 'Small' against 'Large': --overhead-update"):
+        gate._timed_against(record("Small"), record("Large"), Limits())
 
 
 def test_a_baseline_without_instructions_is_a_line(machine: Machine, run: Run) -> None:
