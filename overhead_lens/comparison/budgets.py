@@ -122,10 +122,11 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
     old_ns, recent_ns = (median_per_process(budget, column) for budget in (base, new))
     walls = (old_ns * math.exp(log_scale / 2), recent_ns * math.exp(-log_scale / 2))
     level_ns = float(np.mean([np.median(wall) for wall in walls]))
-    drift_error = math.hypot(drift_error, _busyness(base, new) * max(map(level, walls)) / max(level_ns, 1.0))
+    busy_error = _busyness(base, new) * max(map(level, walls)) / max(level_ns, 1.0)
+    drift_error = math.hypot(drift_error, busy_error)
     further_ns = drift_error * level_ns
     single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
-    wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)))
+    wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)), busy_error * level_ns)
     return wall, _categories(base, new, walls, wall, drift_error), walls, math.expm1(log_drift)
 
 

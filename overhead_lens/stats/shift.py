@@ -33,12 +33,14 @@ class Shift:
         ns: Estimate, per call.
         degrees_of_freedom: At least 1.
         count: Processes of each side.
+        fixed_ns: The part of the error that more processes do not shrink.
     """
 
     ns: float
     error_ns: float
     degrees_of_freedom: float
     count: int
+    fixed_ns: float = 0.0
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Two-sided interval."""
@@ -59,18 +61,24 @@ class Shift:
     def more_needed(self, margin_ns: float) -> int | None:
         """Further processes a side until this estimate is significant or inside the margin.
 
-        The error shrinks with the root of the count. None for more than ten thousand processes.
+        The error but for ``fixed_ns`` shrinks with the root of the count. None for more than ten thousand processes.
         """
         size = abs(self.ns)
-        factors = [size / self._half(LEVEL)] if self.error_ns else []
+        factors = [self._times_as_many(size, LEVEL)] if self.error_ns else []
         if size < margin_ns and self.error_ns:
-            factors.append((margin_ns - size) / self._half(2 * LEVEL - 1))
-        best = max(factors, default=1.0)
-        if best >= 1.0:
+            factors.append(self._times_as_many(margin_ns - size, 2 * LEVEL - 1))
+        best = min(factors, default=1.0)
+        if best <= 1.0:
             return 0
-        if best <= math.sqrt(self.count / _MOST_MORE):
+        if best * self.count >= _MOST_MORE:
             return None
-        return math.ceil(self.count / best**2) - self.count
+        return math.ceil(best * self.count) - self.count
+
+    def _times_as_many(self, half_ns: float, level: float) -> float:
+        """By how much to multiply the processes for an interval of ``half_ns`` on either side; infinite if no number is enough."""
+        error_ns = half_ns / t_quantile((1 - level) / 2, self.degrees_of_freedom)
+        shrunk = error_ns**2 - self.fixed_ns**2
+        return (self.error_ns**2 - self.fixed_ns**2) / shrunk if shrunk > 0 else math.inf
 
     def _half(self, level: float) -> float:
         return t_quantile((1 - level) / 2, self.degrees_of_freedom) * self.error_ns if self.error_ns else 0.0
@@ -94,12 +102,13 @@ def shift_of_interval(difference: float, interval: Interval) -> Shift:
     return Shift(difference, half / t_quantile((1 - LEVEL) / 2, _MANY), _MANY, 1)
 
 
-def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> Shift:
+def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0, fixed_ns: float = 0.0) -> Shift:
     """The shift from one or more processes of both sides (Welch's degrees of freedom).
 
     Args:
         base, new: ns per call, by process.
         further_error_ns: Error beyond the spread of the processes; the only error of single processes.
+        fixed_ns: The part of that which more processes do not shrink.
     """
     old, recent = _trimmed(base), _trimmed(new)
     variances = (old[1] ** 2, recent[1] ** 2)
@@ -111,7 +120,8 @@ def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> 
             sorted(v**2 / df for v, df in zip(variances, (old[2], recent[2]), strict=True))
         )
     count = min(len(base), len(new))
-    return Shift(recent[0] - old[0], math.sqrt(total + further_error_ns**2), max(1.0, degrees_of_freedom), count)
+    error_ns = math.sqrt(total + further_error_ns**2)
+    return Shift(recent[0] - old[0], error_ns, max(1.0, degrees_of_freedom), count, fixed_ns)
 
 
 def level(values: Floats) -> float:

@@ -306,6 +306,7 @@ def test_a_machine_that_was_busier_beside_one_side_widens_the_intervals() -> Non
         replace(base, waited=Waited(0.1, 0.05)), replace(slow, waited=Waited(delayed=0.5, contended=0.25))
     )
     assert (usual.verdict, busier.verdict, busier.wall_delta_ns) == ("slower", "inconclusive", usual.wall_delta_ns)
+    assert busier.sentence.endswith("; no number of processes would decide")
     further_ns = (0.25 * 0.4 + 0.2) * level(median_per_process(slow, "call_ns"))
     wider = unpaired_shift(median_per_process(base, "call_ns"), median_per_process(slow, "call_ns"), further_ns)
     assert np.diff(busier.wall_ci95_ns) == pytest.approx(np.diff(wider.interval()), rel=1e-3)

@@ -60,6 +60,13 @@ def test_how_many_more_are_needed() -> None:
     assert Shift(5.0, 1.0, 10, 11).more_needed(1.0) == 0
 
 
+def test_no_number_of_processes_shrinks_an_error_that_is_not_theirs() -> None:
+    assert Shift(1.115, 1.0, 10, 11, fixed_ns=0.9).more_needed(0.5) is None
+    # A quarter of the square is to be left, 0.04 of it fixed: (1 - 0.04) / (0.25 - 0.04) = 4.57 times as many, 50.3.
+    assert Shift(1.1141, 1.0, 10, 11, fixed_ns=0.2).more_needed(0.5) == 40
+    assert Shift(0.0, 1.0, 10, 11, fixed_ns=1.0).more_needed(2.0) == 0
+
+
 @given(values=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
 def test_negated_differences_negate_the_estimate(values: list[float]) -> None:
     array = np.array(values)
