@@ -14,12 +14,15 @@ import msgspec
 import pandas as pd
 import pytest
 
+from overhead_lens.comparison.difference import compare_budgets
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.request import QUICK, Request
 from overhead_lens.report.forms import to_html, to_json, to_markdown, to_pandas, to_text
+from overhead_lens.report.outlines.advice import _together
 from overhead_lens.studies.advise import record as recorded
 from overhead_lens.studies.advise.analysis import (
     Advice,
+    Together,
     TriedRemedy,
     go_together,
     make_advice,
@@ -30,6 +33,7 @@ from overhead_lens.studies.advise.analysis import (
 from overhead_lens.studies.advise.stored import BASE, AdviceMeta, Listed, Trial, Tried
 from overhead_lens.target import parse_target
 from overhead_lens.terminal.progress import SILENT
+from tests.comparison.budgets import budget
 from tests.documents import validated
 from tests.drawn.builders import breakdown
 from tests.drawn.stacks import CLASSIFIER
@@ -224,6 +228,17 @@ def test_a_remedy_for_a_small_category_is_not_tried() -> None:
     assert not_worth_it(["guard"], base) == "guard takes 1.5% of the call"
     assert not_worth_it(["guard", "compile"], base) == "guard, compile take 1.5% of the call"
     assert not_worth_it(["guard", "kernel"], base) == ""
+
+
+@pytest.mark.parametrize(
+    ("new_ns", "verdict", "begins"), [(9_000, "faster", "confirmed"), (10_000, "same", "not confirmed")]
+)
+def test_only_a_remedy_that_is_faster_in_turns_is_confirmed(new_ns: int, verdict: str, begins: str) -> None:
+    delta = compare_budgets(budget(0.001, python=10_000), budget(0.001, python=new_ns))
+    assert delta.verdict == verdict
+    line = _together(Together(("no_grad",), delta))
+    assert line.startswith(f"{begins}, in turns with the call as it is: no_grad: ")
+    assert line.endswith(f": {verdict}")
 
 
 def test_the_best_of_each_group_go_together_but_for_the_unsafe() -> None:

@@ -112,7 +112,8 @@ def _together(together: Together) -> str:
     saved = (
         f"{format_signed_ns(-wall.delta_ns)} ({1 - wall.ratio:+.1%}), interval {signed_interval_text((-high, -low))}"
     )
-    what = "confirmed" if len(together.remedies) == 1 else "together"
+    alone = "confirmed" if together.delta.verdict == "faster" else "not confirmed"
+    what = alone if len(together.remedies) == 1 else "together"
     what += ", in turns with the call as it is"
     return f"{what}: {' + '.join(together.remedies)}: {saved}: {together.delta.verdict}"
 
