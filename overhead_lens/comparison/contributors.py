@@ -95,7 +95,8 @@ def _times(category: str, budget: Budget, wall_ns: int) -> Times:
 def _kernels(budget: Budget, other: Budget) -> Times:
     """The device's costliest kernels, and how long those of the other side may take that are not among them.
 
-    A kernel that a full list lacks takes at most as long as the last one listed; only what is beyond that has changed for certain.
+    A kernel that a full list lacks takes at most as long as the last one listed: only what is beyond that is sure to have
+    changed.
     """
     own, others = (each.breakdown.device.top if each.breakdown.device else () for each in (budget, other))
     most_ns = own[-1].ns if len(own) == LISTED_KERNELS else 0

@@ -75,7 +75,7 @@ class Shift:
         return math.ceil(best * self.count) - self.count
 
     def _times_as_many(self, half_ns: float, level: float) -> float:
-        """By how much to multiply the processes for an interval of ``half_ns`` on either side; infinite if no number is enough."""
+        """How many times as many processes make the interval's half ``half_ns`` wide; infinite if no number does."""
         error_ns = half_ns / t_quantile((1 - level) / 2, self.degrees_of_freedom)
         shrunk = error_ns**2 - self.fixed_ns**2
         return (self.error_ns**2 - self.fixed_ns**2) / shrunk if shrunk > 0 else math.inf

@@ -1,9 +1,9 @@
 """Compares a difference with limits on the increase of time or instructions.
 
 A limit is broken if the whole 95 % interval of the difference lies above it, so that noise alone breaks it in at most one run of
-forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. So is a limit of a category where stacks
-divide one side and a trace the other, since they count differently. Instruction counts have no interval: their limits are kept or
-broken.
+forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. So is a limit of a category where
+stacks divide one side and a trace the other, which count differently. Instruction counts have no interval: their limits are kept
+or broken.
 """
 
 from __future__ import annotations
