@@ -1,11 +1,12 @@
 """Compares two budgets in instructions, per category and function.
 
-Counts need no statistics: a call takes the same instructions every time, up to ``SAME_SHARE`` by where its memory lies. A larger
-difference is blamed on every category that changed in the call's direction by more than that::
+Counts need no statistics: a call takes the same instructions every time, up to ``SAME_SHARE`` by where its memory lies
+(docs/methodology/instructions.md). A larger difference is blamed on every category that changed in the call's direction by more
+than that::
 
-                -0.1 %   0   +0.1 %            of the base's instructions per call
+                -0.2 %   0   +0.2 %            of the base's instructions per call
     same          [ ---- | ---- ]
-    more                 |      ] ---->        blamed: categories to the right of +0.1 %; if there is none, the largest
+    more                 |      ] ---->        blamed: categories to the right of +0.2 %; if there is none, the largest
     fewer   <---- [      |
 """
 
@@ -20,7 +21,7 @@ from overhead_lens.errors import require
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
-SAME_SHARE = 0.001
+SAME_SHARE = 0.002
 
 _MOST = 5
 _MACHINE_INDEPENDENT = ("torch", "python", "libc")

@@ -73,7 +73,7 @@ class Limits:
 
 
 DEFAULT_COUNT_LIMIT = Limit(INSTRUCTIONS, None, 0.005)
-"""The limit of a gate that only counts: five times the difference between two counts of the same call."""
+"""The limit of a gate that only counts: more than twice the difference between two counts of the same call."""
 
 
 @dataclass(frozen=True, slots=True)
