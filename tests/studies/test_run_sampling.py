@@ -167,11 +167,23 @@ def turn(drawn: Drawn, sampler: RunSampler, number: int, *, sampled_s: float = 1
         drawn.wants(wanted, after_ns=0)
         sampler.attend()
         assert drawn.answered == wanted
+        if wanted % 2:
+            release(drawn, sampler, wanted)
         drawn.now_ns += S
         drawn.thread_cpu_ns[MODEL] = drawn.thread_cpu_ns.get(MODEL, 0) + round(running_s * S)
 
 
-SAMPLE = [("place", MODEL, 1_001), "resume"]
+def release(drawn: Drawn, sampler: RunSampler, number: int) -> None:
+    """The program is held until the sampler, which has nothing to catch up with, goes on."""
+    drawn.area.write(Word.HELD, number)
+    drawn.caught_up = True
+    for _ in range(2):
+        sampler.attend()
+    assert drawn.area.read(Word.RELEASED) == number
+
+
+PLACE = ("place", MODEL, 1_001)
+RELEASE = ["follow", "resume", "follow"]
 REST = ["put back", "pause"]
 ENDED = ["put back", "stop", "finish", "gone"]
 
@@ -180,7 +192,7 @@ ENDED = ["put back", "stop", "finish", "gone"]
 def test_it_answers_what_it_is_asked(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.wants(1)
     sampler.attend()
-    assert (drawn.said(), drawn.answered, drawn.area.read(Word.PLACED)) == (SAMPLE, 1, 1)
+    assert (drawn.said(), drawn.answered, drawn.area.read(Word.PLACED)) == ([PLACE], 1, 1)
     sampler.attend()
     assert drawn.said() == ["follow"]
     drawn.wants(2)
@@ -190,7 +202,7 @@ def test_it_answers_what_it_is_asked(drawn: Drawn, sampler: RunSampler) -> None:
     assert drawn.said() == []
     drawn.wants(3)
     sampler.attend()
-    assert (drawn.said(), drawn.answered) == (SAMPLE, 3)
+    assert (drawn.said(), drawn.answered) == ([PLACE], 3)
     drawn.area.write(Word.ENOUGH, 1)
     sampler.attend()
     assert (drawn.said(), drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (ENDED, 1, 0)
@@ -208,7 +220,7 @@ def test_other_steps_in_the_middle_of_a_turn_end_it(drawn: Drawn, sampler: RunSa
     drawn.said()
     drawn.wants(3)
     sampler.attend()
-    assert (drawn.said(), drawn.answered) == ([*REST, ("place", PID, 1_001), "resume"], 3)
+    assert (drawn.said(), drawn.answered) == ([*REST, ("place", PID, 1_001)], 3)
 
 
 def test_threads_that_cannot_be_placed_are_sampled_all_the_same(drawn: Drawn, sampler: RunSampler) -> None:
@@ -216,7 +228,7 @@ def test_threads_that_cannot_be_placed_are_sampled_all_the_same(drawn: Drawn, sa
     drawn.wants(1)
     sampler.attend()
     assert (drawn.answered, drawn.area.read(Word.PLACED), sampler.unplaced) == (1, 0, drawn.reason)
-    assert drawn.said() == SAMPLE
+    assert drawn.said() == [PLACE]
 
 
 def test_leaving_ends_it_whatever_it_does(drawn: Drawn, tmp_path: Path) -> None:
@@ -255,6 +267,7 @@ def test_a_held_program_goes_on_when_the_sampler_has_caught_up_and_taken_a_stack
     drawn.caught_up = True
     assert released() == 0
     drawn.area.write(Word.HELD, 1)
+    assert (released(), drawn.slept_s) == (0, [])
     drawn.caught_up = False
     assert (released(), drawn.slept_s) == (0, [])
     drawn.caught_up = True
@@ -267,7 +280,43 @@ def test_a_held_program_goes_on_when_the_sampler_has_caught_up_and_taken_a_stack
     sampler.attend()
     assert released() == 1
     drawn.area.write(Word.HELD, 3)
-    assert (released(), drawn.slept_s) == (3, [0.025, 0.025])
+    assert (released(), released(), drawn.slept_s) == (1, 3, [0.025, 0.025])
+
+
+def test_a_sampler_that_rested_goes_on_when_the_program_is_held(drawn: Drawn, sampler: RunSampler) -> None:
+    # All that was due meanwhile is taken at once: in the hold, not in the step in which the program waits for the answer.
+    for number in (1, 2, 3):
+        drawn.wants(number)
+        sampler.attend()
+    assert drawn.said() == [PLACE, *REST, PLACE]
+    drawn.caught_up = True
+    sampler.attend()
+    assert (drawn.said(), drawn.area.read(Word.RELEASED)) == (["follow"], 0)
+    drawn.area.write(Word.HELD, 3)
+    sampler.attend()
+    # Not released before it has had the time to wake up.
+    assert (drawn.said(), drawn.area.read(Word.RELEASED)) == (["follow", "resume"], 0)
+    sampler.attend()
+    assert (drawn.said(), drawn.area.read(Word.RELEASED)) == (["follow"], 3)
+
+
+@pytest.mark.parametrize("rest_s", [1, 4])
+def test_a_sampler_that_does_not_catch_up_holds_the_program_no_longer_than_it_rested(
+    drawn: Drawn, sampler: RunSampler, rest_s: int
+) -> None:
+    for number in (1, 2):
+        drawn.wants(number)
+        sampler.attend()
+    drawn.wants(3, after_ns=rest_s * S)
+    sampler.attend()
+    drawn.area.write(Word.HELD, 3)
+    sampler.attend()
+    released = []
+    for after_ns in (rest_s * S - 1, 1):
+        drawn.now_ns += after_ns
+        sampler.attend()
+        released.append(drawn.area.read(Word.RELEASED))
+    assert released == [0, 3]
 
 
 # ---------------------------------------------------------------- another sampler
@@ -286,7 +335,7 @@ def test_a_program_without_steps_is_looked_at_less_often(drawn: Drawn, sampler: 
     drawn.area.write(Word.FOUND, 1)
     drawn.wants(1)
     sampler.attend()
-    assert drawn.said() == [*ENDED, "start at 100 Hz", "begun", ("place", MODEL, 1_003), "resume"]
+    assert drawn.said() == [*ENDED, "start at 100 Hz", "begun", ("place", MODEL, 1_003)]
     sampler.__exit__()
     assert [(each.rate_hz, each.run.sample_count) for each in sampler.sampled] == [(100, 1), (20, 2), (100, 3)]
 
@@ -294,14 +343,30 @@ def test_a_program_without_steps_is_looked_at_less_often(drawn: Drawn, sampler: 
 def test_a_thread_that_hardly_runs_while_it_is_sampled_is_stopped_less_often(drawn: Drawn, sampler: RunSampler) -> None:
     turn(drawn, sampler, 1, sampled_s=0.6, resting_s=1.0)
     turn(drawn, sampler, 2, sampled_s=0.59, resting_s=1.0)
-    assert drawn.said() == [*SAMPLE, *REST, *SAMPLE, *REST]
+    assert drawn.said() == 2 * [PLACE, *RELEASE, *REST]
     turn(drawn, sampler, 3, sampled_s=0.1)
-    again = [("place", MODEL, 1_002), "resume"]
+    again = [("place", MODEL, 1_002), *RELEASE]
     assert drawn.said() == [*ENDED, "start at 50 Hz", "begun", *again, *REST]
     for number in (4, 5, 6, 7):
         turn(drawn, sampler, number, sampled_s=0.1)
     rates = [each for each in drawn.said() if str(each).startswith("start")]
     assert rates == ["start at 25 Hz", "start at 20 Hz"]
+
+
+def test_the_time_in_the_hold_is_none_in_which_the_thread_is_sampled(drawn: Drawn, sampler: RunSampler) -> None:
+    turn(drawn, sampler, 1)
+    drawn.wants(3)
+    sampler.attend()
+    drawn.now_ns += 3 * S
+    release(drawn, sampler, 3)
+    drawn.now_ns += S
+    drawn.thread_cpu_ns[MODEL] += S
+    for number in (4, 5):
+        drawn.wants(number, after_ns=0)
+        sampler.attend()
+        drawn.now_ns += S
+        drawn.thread_cpu_ns[MODEL] += S
+    assert drawn.started == 1
 
 
 def test_what_threads_run_while_it_rests_is_known_whatever_sampler_comes_next(
@@ -350,15 +415,13 @@ def test_one_that_does_not_begin_is_none_and_the_program_is_told(drawn: Drawn, t
     assert drawn.said() == []
 
 
-@pytest.mark.parametrize("at", ["pause", "resume"])
-def test_one_that_fails_in_a_turn_keeps_what_it_has(drawn: Drawn, sampler: RunSampler, at: str) -> None:
-    drawn.fails = {at: MeasurementError("py-spy does not release its target")}
+def test_one_that_fails_in_a_turn_keeps_what_it_has(drawn: Drawn, sampler: RunSampler) -> None:
+    drawn.fails = {"pause": MeasurementError("py-spy does not release its target")}
     drawn.wants(1)
     sampler.attend()
     drawn.wants(2)
     sampler.attend()
-    assert drawn.area.read(Word.REFUSED) == 1
-    assert drawn.answered == (1 if at == "pause" else 0)
+    assert (drawn.area.read(Word.REFUSED), drawn.answered) == (1, 1)
     assert (sampler.reason, len(sampler.sampled)) == ("py-spy does not release its target", 1)
     assert drawn.said()[-4:] == ENDED
     assert drawn.area.read(Word.PLACED) == 0

@@ -77,6 +77,9 @@ class RunSampler:
         self._children_clocks: tuple[int, dict[int, int]] = (0, {})
         self._busy: set[int] = set()
         self._state = _State.WAITING
+        self._owes_resume = False
+        # When the sampler's oldest overdue stack may have been due, and how long the program is held for them.
+        self._due_s = self._hold_until_s = 0.0
         self.sampled: list[Sampled] = []
         self.reason = self.unplaced = ""
 
@@ -139,12 +142,12 @@ class RunSampler:
         output = self._folder / f".stacks-{len(self.sampled)}"
         watch = Watch(self._pid, self._rate_hz, None, output, self._children, bound=True)
         self._running = start_py_spy(watch)
-        self._began_s = time.monotonic()
+        self._began_s = self._due_s = time.monotonic()
         self._running.wait_until_begun()
         self._state = _State.FREE
 
     def _sample(self) -> None:
-        """Let the sampler take stacks of the steps, on their core."""
+        """Prepare the sampler for stacks of the steps, on their core; it goes on when the program is held."""
         if self._state is _State.PLACED:
             # Of other steps from now on.
             self._rest()
@@ -167,19 +170,30 @@ class RunSampler:
         placed = not takes_turns and self._placement.place(self._area.read(Word.THREAD), running.pid)
         self._area.write(Word.PLACED, int(placed))
         self.unplaced = self._placement.reason
-        running.resume()
+        self._owes_resume = True
         self._state = _State.PLACED
-        self._clocks = [self._read_clocks()]
+        self._clocks = []
 
     def _owes_release(self) -> bool:
         return self._area.read(Word.RELEASED) < self._area.read(Word.ANSWERED)
 
     def _release(self) -> None:
-        """Let a held program go on once the sampler has caught up and taken a stack of it."""
+        """Let the sampler go on in the hold, and the program once the sampler has caught up and taken a stack of it.
+
+        A sampler that needs longer for its overdue stacks than it rested does not keep pace: it is not waited for.
+        """
         held, running = self._area.read(Word.HELD), self._running
-        is_held = self._owes_release() and held == self._area.read(Word.ANSWERED)
-        if running is not None and is_held and running.caught_up:
+        if running is None or not self._owes_release() or held != self._area.read(Word.ANSWERED):
+            return
+        now_s = time.monotonic()
+        if self._owes_resume:
+            self._owes_resume = False
+            self._hold_until_s = now_s + (now_s - self._due_s)
+            # When it is looked at again, it is awake.
+            running.resume()
+        elif running.caught_up or now_s >= self._hold_until_s:
             time.sleep(_HELD_STACKS / self._rate_hz)
+            self._clocks = [self._read_clocks()]
             self._area.write(Word.RELEASED, held)
 
     def _rest(self) -> None:
@@ -188,6 +202,7 @@ class RunSampler:
         self._clocks.append(self._read_clocks())
         self._put_back()
         running.pause()
+        self._due_s = time.monotonic()
         self._rested.begin()
         self._state = _State.RESTING
 
