@@ -120,7 +120,9 @@ class StepWatcher:
         self._reads_usage = False
         self.gc_ns = self.compile_ns = self.data_ns = 0
         self.let_go: dict[str, Callable[[], None]] = {}
-        self._inside: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+        # Time that each thread spent between steps: it is of no region.
+        self._between_ns: defaultdict[int, int] = defaultdict(int)
+        self._inside: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
         self._regions: defaultdict[tuple[str, int], Entries] = defaultdict(Entries)
         self._traced_regions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._region_places: dict[str, set[tuple[str, str, int]]] = {}
@@ -325,6 +327,7 @@ class StepWatcher:
                 self._add(end_ns)
             if end_ns >= self._deadline_ns:
                 self._deadline_ns = next(self._plan, _FOREVER)
+                self._between_ns[threading.get_ident()] += _clock() - end_ns
         except Exception as error:
             self._fail(error)
         self._begin_ns = _clock()
@@ -455,17 +458,19 @@ class StepWatcher:
     def enter(self, name: str, code: CodeType, line: int) -> None:
         """The calling thread enters a region."""
         self._region_places.setdefault(name, set()).add((code.co_filename, code.co_name, line or -code.co_firstlineno))
-        self._inside[threading.get_ident()].append((name, _clock()))
+        thread = threading.get_ident()
+        self._inside[thread].append((name, _clock(), self._between_ns[thread]))
 
     def leave(self, name: str) -> None:
         """Leave the region; a region nested in itself counts once."""
-        now_ns, inside = _clock(), self._inside[threading.get_ident()]
+        now_ns, thread = _clock(), threading.get_ident()
+        inside = self._inside[thread]
         at = next((at for at in reversed(range(len(inside))) if inside[at][0] == name), None)
         if at is None:  # entered in another thread
             return
-        _, begin_ns = inside.pop(at)
-        if not any(outer == name for outer, _ in inside):
-            self._regions[name, self._phase].add(now_ns - begin_ns)
+        _, begin_ns, between_ns = inside.pop(at)
+        if not any(outer == name for outer, *_ in inside):
+            self._regions[name, self._phase].add(now_ns - begin_ns - (self._between_ns[thread] - between_ns))
             if self._phase is Phase.TRACED and len(self._traced_regions[name]) < _MOST_ENTRIES:
                 self._traced_regions[name].append((begin_ns, now_ns))
 

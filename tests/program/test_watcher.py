@@ -847,6 +847,33 @@ def test_blocks_of_a_region_are_in_the_order_of_time(start: Callable[..., Progra
     assert blocks == [[1, 7], [1, 5], [1, 6]]
 
 
+def test_a_region_around_the_end_of_a_step_holds_nothing_of_what_is_done_between_steps(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = start()
+
+    def write(_trace: DrawnTrace) -> None:
+        program.now_ns += S
+
+    monkeypatch.setattr(DrawnTrace, "end", write)
+    program.area.write(Word.REFUSED, 1)
+    program.chosen("optimizer")
+    other = OtherThread("other")
+    other.do(program.watcher.enter, "serve", CODE, 3)
+    for _ in range(100):
+        program.watcher.enter("optimizer", CODE, 3)
+        program.mark("optimizer", after_ns=10 * MS)
+        program.watcher.leave("optimizer")
+    other.do(program.watcher.leave, "serve")
+    found = regions(program)
+    # A region belongs to what measures the step after it.
+    count, ns, squares = found["optimizer", Phase.BARE]
+    assert count == 100 - (2 + 2 * 10) + 1 - 3
+    assert (ns, squares) == (count * 10 * MS, count * (10 * MS) ** 2)
+    # Another thread goes on meanwhile.
+    assert found["serve", Phase.BARE] == (1, 2 * S, 4 * S**2)
+
+
 def test_regions_are_told_apart_by_what_measured_them(start: Callable[..., Program]) -> None:
     program = start()
     program.area.write(Word.REFUSED, 1)
