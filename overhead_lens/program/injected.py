@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import ctypes
 import fcntl
+import mmap
 import os
 import shutil
 import sys
@@ -27,6 +28,8 @@ from typing import Any
 
 _LOOK_S, _LAST_S = 0.01, 30.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# A step, and one that recording ends in: as long, since it is renamed in place.
+_STEP, _CUT_STEP = "ProfilerStep#", "cut-off step "
 _DEVICES = ("CUDA", "XPU", "MTIA")
 # Kineto prints to stderr when it begins and ends; it reads this once, when it is first used.
 _LOUDNESS, _SILENT = "KINETO_LOG_LEVEL", "99"
@@ -101,6 +104,7 @@ class _Recording:
         self._profile: Any = None
         self._ended: Any = None
         self._step: Any = None
+        self._steps, self._is_cut = 0, False
         self._regions: list[Any] = []
         self._restore: list[Callable[[], object]] = []
         self.is_busy = self.full = False
@@ -136,6 +140,7 @@ class _Recording:
         profile, self._profile = self._profile, None
         if profile is None:
             return
+        self._is_cut = self._step is not None
         try:
             with contextlib.suppress(Exception):
                 self._put_back()
@@ -153,6 +158,15 @@ class _Recording:
         """Write the trace, and forget it."""
         profile, self._ended = self._ended, None
         profile.export_chrome_trace(str(path))
+        if self._is_cut:
+            self._rename_cut_step(path)
+
+    def _rename_cut_step(self, path: Path) -> None:
+        """Rename the last step wherever a trace, which may be large, names it."""
+        step, cut_step = (f'"{name}{self._steps - 1}"'.encode() for name in (_STEP, _CUT_STEP))
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as text:
+            while (at := text.find(step)) >= 0:
+                text[at : at + len(step)] = cut_step
 
     def _leave(self) -> None:
         """The program ends: the trace is written before."""
@@ -202,18 +216,16 @@ class _Recording:
         register = getattr(optimizers, "register_optimizer_step_post_hook", None)
         if register is None:
             return
-        count = 0
 
         def mark(*_: object) -> None:
-            nonlocal count
             if self._profile is None or not _is_main():
                 return
             self._close_step()
-            self.full = count == most
+            self.full = self._steps == most
             if not self.full:
-                self._step = self._torch.profiler.record_function(f"ProfilerStep#{count}")
+                self._step = self._torch.profiler.record_function(f"{_STEP}{self._steps}")
                 self._step.__enter__()
-                count += 1
+                self._steps += 1
 
         self._restore.append(register(mark).remove)
 

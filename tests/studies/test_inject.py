@@ -203,7 +203,14 @@ def test_a_program_that_ends_writes_its_trace_before(tmp_path: Path, monkeypatch
     target = Target(tmp_path, "500")
     monkeypatch.setattr(sys, "remote_exec", target.remote_exec, raising=False)
     target.process.stdin.close()
-    assert "ProfilerStep#0" in traced(target, tmp_path, UNTIL_IT_IS_STOPPED)
+    names = traced(target, tmp_path, UNTIL_IT_IS_STOPPED)
+    assert "ProfilerStep#0" in names
+    # The window that the end cuts is no step.
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    calls = [each["ts"] for each in events if each.get("name") == "Optimizer.step#SGD.step"]
+    steps = [each for each in events if each.get("name", "").startswith("ProfilerStep#")]
+    assert {sum(each["ts"] < at < each["ts"] + each["dur"] for at in calls) for each in steps} == {1}
+    assert names.count(f"cut-off step {len(steps)}") == 1
     assert target.end() == (0, "")
 
 
