@@ -7,13 +7,15 @@ would see the marks. A mark is a call of a builtin::
     for batch in loader:            for batch in __overhead_lens_each_0__(loader):
         train(batch)                    train(batch)
                                     __overhead_lens_left_0__()
+                                    __overhead_lens_each_1__(())
     while queue:                    while queue:
         train(queue)                    __overhead_lens_tick_1__()
                                         train(queue)
                                     __overhead_lens_left_1__()
 
 A ``for`` loop that is not that of the steps costs nothing from its next start on, when the builtin is ``iter``. A tick costs some
-25 ns all the time, so that a ``while`` loop is marked only where its body calls something.
+25 ns all the time, so that a ``while`` loop is marked only where its body calls something. The call before it tells that it
+starts.
 """
 
 from __future__ import annotations
@@ -125,6 +127,8 @@ def _mark_loops(scope: Any, file: str, places: list[Loop], first: int) -> None:
                     loop.iter = _call_of(EACH.format(number), place, loop.iter)
                 else:
                     loop.body.insert(0, _call(TICK.format(number), loop))
+                    start = _call(EACH.format(number), loop, ast.Tuple([], ast.Load()))
+                    statements.insert(statements.index(loop), start)
                 statements.insert(statements.index(loop) + 1, _call(LEFT.format(number), loop))
 
 
@@ -164,10 +168,11 @@ def _may_be_steps(loop: ast.AST) -> bool:
     return any(isinstance(node, (ast.Call, ast.Await, ast.MatMult)) for part in loop.body for node in ast.walk(part))
 
 
-def _call(name: str, place: ast.stmt) -> ast.Expr:
-    call = ast.copy_location(ast.Expr(_call_of(name, place)), place)
+def _call(name: str, place: ast.stmt, *arguments: ast.expr) -> ast.Expr:
+    call = ast.Expr(_call_of(name, place, *arguments))
     for node in ast.walk(call):
         if isinstance(node, (ast.expr, ast.stmt)):
+            ast.copy_location(node, place)
             node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
     return call
 

@@ -19,7 +19,7 @@ import pytest
 
 from overhead_lens.program import watcher as watching
 from overhead_lens.program.area import NOTES, Area, Phase, StepRecord, Word
-from overhead_lens.program.loops import EACH, LEFT, TICK, Loop
+from overhead_lens.program.loops import EACH, LEFT, TICK, Loop, marked
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
 MS = 1_000_000
@@ -533,6 +533,30 @@ def test_warm_up_lasts_while_something_compiles(start: Callable[..., Program]) -
 
 def test_warm_up_ends_in_the_end(start: Callable[..., Program]) -> None:
     assert warmed_up(start(), 9, 9, *(5 * [1000] + 5 * [900] + 5 * [800]), 10) == 2 + 3 * 5
+
+
+def test_what_follows_a_return_out_of_a_while_loop_is_no_step(start: Callable[..., Program]) -> None:
+    program = start()
+    source = """\
+def serve():
+    while True:
+        work(100)
+        if is_over():
+            return
+serve()
+work(7_000)
+serve()
+"""
+    module = marked(source.encode(), "serve.py", loops=True)
+    program.watcher.watch_loops(module.loops)
+    is_over = iter([*(14 * [False]), True, False, False, True]).__next__
+
+    def work(ms: int) -> None:
+        program.now_ns += ms * MS
+
+    exec(module.code, {"work": work, "is_over": is_over})
+    # Chosen after a second, at the eleventh of fifteen iterations; the last one of each call has no end.
+    assert [row.end_ns - row.begin_ns for row in program.rows()] == [100 * MS] * (4 + 2)
 
 
 def run_on(program: Program, steps: int, sampler: Callable[[int], None] = lambda step: None) -> None:
