@@ -24,7 +24,7 @@ _FIRST = _WORDS * 8
 _BYTES = _FIRST + _MOST_ROWS * _ROW_BYTES
 # A step ends in a microsecond: names of this module are found faster than attributes.
 _pack = _ROW.pack_into
-_ROWS = 7
+_ROWS, _LOST, _LAST_NS = 7, 12, 13
 
 
 class Word(IntEnum):
@@ -46,6 +46,8 @@ class Word(IntEnum):
     PLACED = 9  # the thread with the steps is on a core of its own, which a child inherits
     HELD = 10  # number of the request for which the program is held
     RELEASED = 11  # number of the last request whose hold is over
+    LOST = _LOST  # steps for whose rows there was no room
+    LAST_NS = _LAST_NS  # end of the last of them
 
 
 class Phase(IntEnum):
@@ -118,23 +120,21 @@ class Area:
         self._words[word] = value
 
     def add(self, *row: int) -> None:
-        """Append the fields of a ``StepRecord``; those beyond the area's end are lost."""
+        """Append the fields of a ``StepRecord``; those beyond the area's end are lost, and counted."""
         if self._next < _BYTES:
             _pack(self._memory, self._next, *row)
             self._next += _ROW_BYTES
             self._words[_ROWS] += 1
+        else:
+            self._words[_LOST] += 1
+            self._words[_LAST_NS] = row[1]
 
     def restart(self) -> None:
         """Drop all rows."""
         self._next = _FIRST
-        self._words[_ROWS] = 0
+        self._words[_ROWS] = self._words[_LOST] = self._words[_LAST_NS] = 0
 
     def rows(self) -> list[StepRecord]:
         """The rows so far."""
         end = _FIRST + self._words[Word.ROWS] * _ROW_BYTES
         return [StepRecord(*fields) for fields in _ROW.iter_unpack(self._memory[_FIRST:end])]
-
-    @property
-    def is_full(self) -> bool:
-        """Whether steps were lost."""
-        return self._words[Word.ROWS] >= _MOST_ROWS

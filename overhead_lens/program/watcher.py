@@ -214,7 +214,8 @@ class StepWatcher:
         """Stop measuring the chosen source; its steps so far count if it is chosen again."""
         chosen, self._chosen = self._chosen, None
         if chosen is not None:
-            self._passed[chosen.kind, chosen.key, chosen.thread] = self._before + self._area.read(Word.ROWS)
+            measured = self._area.read(Word.ROWS) + self._area.read(Word.LOST)
+            self._passed[chosen.kind, chosen.key, chosen.thread] = self._before + measured
 
     def _forget(self, first: int) -> None:
         """Forget all candidates but those more reliable than ``KINDS[first]``, which may be about to become regular."""

@@ -42,11 +42,14 @@ def test_rows_beyond_the_end_are_lost_and_said_to_be(tmp_path: Path, monkeypatch
     monkeypatch.setattr(shared, "_BYTES", shared._FIRST + 2 * shared._ROW_BYTES)
     recorder, program = Area.create(tmp_path), Area.open(tmp_path)
     program.add(*FIRST)
-    assert not recorder.is_full
+    program.add(*SECOND)
+    assert [recorder.read(word) for word in (Word.LOST, Word.LAST_NS)] == [0, 0]
     program.add(*SECOND)
     program.add(*FIRST)
     assert recorder.rows() == [FIRST, SECOND]
-    assert recorder.is_full
+    assert [recorder.read(word) for word in (Word.LOST, Word.LAST_NS)] == [2, FIRST.end_ns]
+    program.restart()
+    assert [recorder.read(word) for word in (Word.LOST, Word.LAST_NS)] == [0, 0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot reserve room in a file")

@@ -60,6 +60,12 @@ def test_steps_that_never_settled_are_warm_up() -> None:
     assert times(drawn(settled_ns=0)) == {"import": 375, "warm_up": 9_000, "other": 2_125}
 
 
+def test_steps_without_a_row_are_steps() -> None:
+    run = drawn(last_ns=11_900, lost=5)
+    assert times(run) == {"import": 375, "warm_up": 3_000, "steps": 7_900, "other": 125 + 100}
+    assert run_budget(run, CLASSIFIER).steps.count == 3 + 9 + 5
+
+
 def test_without_steps_all_is_set_up() -> None:
     run = run_of(start=[IMPORTING, main(OUTSIDE, 30)], begun_ns=500, wall_ns=1_000, home=None, found_by="none")
     assert times(run) == {"import": 500, "other": 500}

@@ -636,7 +636,7 @@ def _steps(run: StoredRun, counted: pd.DataFrame | None) -> Steps:
         return Steps("none", "", 0, 0, 0, "")
     warm_up = int((run.steps["phase"] == Phase.WARM_UP).sum()) + run.meta.before
     measured = int(counted["is_bare"].sum())
-    count = len(run.steps) + run.meta.before
+    count = len(run.steps) + run.meta.before + run.meta.lost
     return Steps(run.meta.found_by, run.meta.where, count, warm_up, measured, run.meta.thread_name)
 
 

@@ -46,7 +46,7 @@ def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple
     spans = _merged([(each.begin_ns, each.end_ns) for each in meta.compilations], (begin_ns, end_ns))
     moments = (begin_ns, end_ns, end_ns, end_ns)
     if has_steps and meta.first_ns and run.steps is not None:
-        last_ns = int(run.steps["end_ns"].iloc[-1])
+        last_ns = meta.last_ns or int(run.steps["end_ns"].iloc[-1])
         moments = (begin_ns, meta.first_ns, meta.settled_ns or last_ns, last_ns)
     # They are noted one after the other, by a program that may end in between.
     _, first_ns, settled_ns, last_ns = (min(moment, end_ns) for moment in accumulate(moments, max))

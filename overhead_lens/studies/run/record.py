@@ -164,6 +164,8 @@ def _write(
         begun_ns=begun_ns,
         first_ns=notes.get("first_ns", 0),
         settled_ns=notes.get("settled_ns", 0),
+        lost=area.read(Word.LOST),
+        last_ns=area.read(Word.LAST_NS),
         samples=sum(sampled.run.sample_count for sampled in sampler.sampled),
         errors=sum(sampled.run.error_count for sampled in sampler.sampled),
         reason=sampler.reason,
@@ -204,7 +206,7 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
     quota, cores = cpu_quota(), os.cpu_count() or 1
     if quota is not None and quota < cores:
         yield f"a quota of {quota:g} CPUs on {cores} cores: when it is used up all threads stand still, in whatever they do"
-    if area.is_full:
+    if area.read(Word.LOST):
         yield "only the first million steps were kept"
     if notes.get("untraced"):
         yield f"no steps were traced: {notes['untraced']}"
