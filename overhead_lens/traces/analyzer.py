@@ -247,7 +247,7 @@ class Analyzer:
     @cached_property
     def repeated(self) -> tuple[Repeated, ...]:
         """Sequences of launches and operators that repeat."""
-        return sequences(self._events, self.host, self.linked)
+        return sequences(self._events, self.host, self.linked, self._waits_from_ns)
 
     @property
     def over_time(self) -> OverTime:

@@ -48,7 +48,7 @@ class Items:
 
     Attributes:
         lane: Number in ``lanes``, ascending.
-        call_ns: Time of the launching calls; -1 for an item that none belongs to.
+        call_ns: Time of the launching calls without their waits for the device; -1 for an item that none belongs to.
         gap_ns: Time from the end of it and all before it in its lane to the start of the next.
         idle_ns: The part of it in which the whole device, or the thread, had nothing to do.
         idle_from: Idle time of the device before that; gaps of two streams in which it idles once overlap on this axis.
@@ -71,9 +71,17 @@ class Items:
     lanes: Sequence[str]
 
 
-def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked) -> tuple[Repeated, ...]:
-    """Sequences of launches on streams and operators on threads by savings, at most ``_MOST`` of each, largest first."""
-    groups = [_repeated(items, host) for items in (_launches(events, host, linked), _operators(host, linked))]
+def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked, waits_from_ns: Ints) -> tuple[Repeated, ...]:
+    """Sequences of launches on streams and operators on threads by savings, at most ``_MOST`` of each, largest first.
+
+    Args:
+        waits_from_ns: Per host event the time from which it waits for the device; its end for never (``launches.py``).
+    """
+    waits = passing(host.attributions, lambda each: each.category == "wait")[host.attribution]
+    # -1 for a call that does nothing but wait.
+    launching_ns = np.where(waits, -1, waits_from_ns - host.start_ns)
+    kinds = _launches(events, host, linked, launching_ns), _operators(host, linked, launching_ns)
+    groups = [_repeated(items, host) for items in kinds]
     return tuple(sorted((one for several in groups for one in several), key=_rank))
 
 
@@ -83,7 +91,7 @@ def _rank(repeated: Repeated) -> tuple[int, int, str, int, str]:
     return -sequence.saved_ns, -sequence.length, sequence.kind, sequence.start_ns, sequence.lane
 
 
-def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
+def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked, launching_ns: Ints) -> Items:
     """Device events stream by stream."""
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     device, stream = (events[name].to_numpy()[linked.rows] for name in ("device", "stream"))
@@ -111,7 +119,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
         lane,
         starts,
         ends,
-        np.where(pays, dur_ns[launch], -1) if len(events) else launch,
+        np.where(pays, taken(launching_ns, call), -1),
         gap_ns,
         idle_ns,
         idle_from,
@@ -173,7 +181,7 @@ def _reached(lane: Ints, end_ns: Ints) -> Ints:
     return reached
 
 
-def _operators(host: HostEvents, linked: Linked) -> Items:
+def _operators(host: HostEvents, linked: Linked, launching_ns: Ints) -> Items:
     """Operators thread by thread that no other operator is around; what names no dispatcher's operator is passed over."""
     named = passing(host.names, _MARKS[0])[host.name]
     able = np.flatnonzero(host.operator & named)
@@ -184,6 +192,7 @@ def _operators(host: HostEvents, linked: Linked) -> Items:
     able = able[np.argsort(host.thread[able].astype(np.min_scalar_type(len(host.threads))), kind="stable")]
     top = able[_outermost(host.thread[able], host.start_ns[able], end_ns[able])]
     calls = host.among(linked.launch)
+    calls = calls[launching_ns[calls] >= 0]
     lane, first = _lanes(host.thread[top])
     gap_ns = _gaps(lane, host.start_ns[top], end_ns[top])
     return Items(
@@ -192,7 +201,7 @@ def _operators(host: HostEvents, linked: Linked) -> Items:
         lane,
         host.start_ns[top],
         end_ns[top],
-        _time_inside(host, top, calls),
+        _time_inside(host, top, calls, launching_ns),
         gap_ns,
         gap_ns,
         np.cumsum(gap_ns) - gap_ns,
@@ -212,8 +221,8 @@ def _outermost(thread: Ints, start_ns: Ints, end_ns: Ints) -> Bools:
     return outermost
 
 
-def _time_inside(host: HostEvents, operators: Ints, calls: Ints) -> Ints:
-    """Time of the launching calls that begin inside each operator; -1 for none."""
+def _time_inside(host: HostEvents, operators: Ints, calls: Ints, launching_ns: Ints) -> Ints:
+    """Time that the launching calls take that begin inside each operator; -1 for none."""
     calls = calls[np.lexsort((host.start_ns[calls], host.thread[calls]))]
     # (thread, time) as one ascending number.
     times = np.concatenate((host.start_ns[calls], host.start_ns[operators], (host.start_ns + host.dur_ns)[operators]))
@@ -222,7 +231,7 @@ def _time_inside(host: HostEvents, operators: Ints, calls: Ints) -> Ints:
     before = np.empty(len(times), dtype=np.int64)
     before[order] = np.cumsum(order < len(calls)) - (order < len(calls))
     first, last = np.split(before[len(calls) :], 2)
-    total = np.concatenate(([0], np.cumsum(host.dur_ns[calls])))
+    total = np.concatenate(([0], np.cumsum(launching_ns[calls])))
     return np.where(last > first, total[last] - total[first], -1)
 
 

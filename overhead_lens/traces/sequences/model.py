@@ -25,7 +25,7 @@ class RepeatedSequence:
         count: How often it is there without overlap.
         start_ns: Start of the first.
         busy_ns: Sum of the durations of its device events or operators.
-        launch_ns: Time of the launching calls in it, but for the shortest of each repetition.
+        launch_ns: Time of the launching calls in it without their waits for the device, but for the shortest of each repetition.
         gap_ns: Time between its device events or operators; none between two events of one graph.
         idle_ns: Of the gaps between device events that in which the whole device had nothing to do, once for all streams; of
             operators all.

@@ -151,6 +151,26 @@ def test_launches_without_their_call_have_gaps_alone() -> None:
     assert (sequence.operator, sequence.module, sequence.line) == ("", "", "")
 
 
+def test_what_a_copy_waits_is_no_launching() -> None:
+    """``loss.item()`` in a loop: the copy's call returns when the device has done all before it."""
+    entries = []
+    for base, first in ((0, 0), (1000, 10)):
+        entries += [timed(base, 530, "aten::item"), timed(base + 540, 5, "aten::add")]
+        entries += [launched(base, 4, first), launched(base + 5, 4, first + 1)]
+        entries += [
+            launched(base + 10, 510, first + 2, "cudaMemcpyAsync"),
+            launched(base + 521, 8, first + 3, "cudaMemcpy"),
+        ]
+        entries += [launched(base + 541, 3, first + 4)]
+        entries += [work(base + 10, 500, "gemm", first), work(base + 510, 5, "sum", first + 1)]
+        entries += [work(base + 515, 3, "Memcpy DtoH (Device -> Pageable)", first + 2, cat="gpu_memcpy")]
+        entries += [work(base + 522, 3, "Memcpy DtoH (Device -> Pageable)", first + 3, cat="gpu_memcpy")]
+        entries += [work(base + 545, 3, "add", first + 4)]
+    launches, operators = sorted(found(*entries), key=lambda one: one.kind)
+    assert (launches.length, launches.count, launches.launch_ns) == (5, 2, 2 * (4 + 4 + 4 + 3 - 3))
+    assert (operators.length, operators.count, operators.launch_ns) == (2, 2, 2 * (4 + 4 + 4 + 3 - 3))
+
+
 def test_times_that_int64_cannot_sum() -> None:
     far = 2 * 10**18
     streams = [work(at * far, 1, name, -1, stream) for stream in range(3) for at, name in enumerate("ab")]
