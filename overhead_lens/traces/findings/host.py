@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
@@ -153,7 +154,7 @@ def _memory(recorded: Recorded) -> Iterator[Located]:
 
 
 def _slow_launches(recorded: Recorded) -> Iterator[Located]:
-    """Time beyond the median of launching calls that take at least ``LONG`` times the median.
+    """Time beyond the median of launching calls that take at least ``LONG`` times the median; of graphs' launches beyond theirs.
 
     MTIA's runtime also records whole parts of a program: what holds operators or annotations is not a call.
     """
@@ -164,11 +165,14 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     calls = np.flatnonzero(launches & host.runtime & (host.dur_ns > 0) & (recorded.waits_from_ns >= ends_ns))
     if not len(calls):
         return
-    usual_ns = max(_LEAST_USUAL_NS, int(np.percentile(host.dur_ns[calls], 50, method="lower")))
-    slow = calls[host.dur_ns[calls] >= LONG * usual_ns]
-    slow = slow[~_holds_others(recorded, slow)]
+    of_graph = passing(host.names, lambda name: torch_names.GRAPH_LAUNCH in name)[host.name[calls]]
+    median_ns = pd.Series(host.dur_ns[calls]).groupby(of_graph).transform("quantile", 0.5, interpolation="lower")
+    usual_ns = np.maximum(_LEAST_USUAL_NS, median_ns.to_numpy())
+    slow = np.flatnonzero(host.dur_ns[calls] >= LONG * usual_ns)
+    slow = slow[~_holds_others(recorded, calls[slow])]
     if not len(slow):
         return
+    slow, usual_ns = calls[slow], usual_ns[slow]
     beyond_ns = host.dur_ns[slow] - usual_ns
     when = union(host.start_ns[slow] + usual_ns, beyond_ns)
     longest = int(slow[np.argmax(beyond_ns)])

@@ -240,6 +240,14 @@ def test_a_part_of_a_program_that_a_runtime_records_is_not_a_slow_launch(inside:
     assert ("slow_launches" in findings(*entries)) == (not inside)
 
 
+def test_launches_of_graphs_are_slow_among_themselves() -> None:
+    entries = [timed(2_000 * at, 1_000, "cudaLaunchKernel", "cuda_runtime") for at in range(4)]
+    entries += [timed(at, 30_000, "cudaGraphLaunch", "cuda_runtime") for at in (10_000, 50_000, 90_000)]
+    assert "slow_launches" not in findings(*entries)
+    slow = findings(*entries, timed(200_000, 700_000, "cudaGraphLaunch", "cuda_runtime"))["slow_launches"]
+    assert (slow.bound_ns, slow.evidence) == (670_000, (Evidence("cudaGraphLaunch", 1, 670_000),))
+
+
 @pytest.mark.parametrize(
     ("name", "level", "category", "identifier"),
     [
