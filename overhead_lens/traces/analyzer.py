@@ -174,7 +174,7 @@ class Analyzer:
 
     @cached_property
     def threads(self) -> dict[tuple[str, str], ThreadPieces]:
-        """Every host thread, the busiest first: the most time in operators and runtime calls.
+        """Every host thread, the busiest first: the most time in operators and runtime calls (``ThreadTimeline.working_ns``).
 
         Autograd's threads come last if others work: they work for the thread that called ``backward()`` and waits for them.
         """

@@ -39,6 +39,7 @@ _MOST_PAUSES = 1_000
 
 _USER = Attribution("python", "user")
 _DISPATCH = Attribution("dispatcher", "dispatch")
+_LAUNCH, _DEVICE_WAIT = Attribution("launch"), Attribution("wait", "device")
 _BINDING, _COMPILED = Attribution("python", "binding"), Attribution("python", "compiled_runtime")
 
 
@@ -240,7 +241,7 @@ class ThreadTimeline:
         attribution: int32 per event: number in ``host.attributions``, scopes considered.
         self_ns: int64 per event.
         covered_ns: Time covered by any of its events.
-        working_ns: Self time of its operators and runtime calls.
+        working_ns: Self time of its operators and runtime calls; waits for a device count for a thread that launches.
         launches_below: bool per event: whether it is a runtime call or anything that it called is.
         computes: bool per event: operators that launched nothing and may hold a CPU kernel: no views, no composites.
         hides_kernels: Whether compiled code computes where nothing tells its kernels from its Python.
@@ -271,6 +272,8 @@ class ThreadTimeline:
         self.covered_ns = window.wall_ns - segments.uncovered_ns()
         self.crossing_count = nesting.crossing_count
         works = host.operator[self.events] | runtime
+        if not passing(host.attributions, _LAUNCH.__eq__)[self.attribution].any():
+            works &= ~passing(host.attributions, _DEVICE_WAIT.__eq__)[self.attribution]
         self.working_ns = int(self.self_ns[works].sum())
         lasting = np.flatnonzero(dur_ns > 0)
         ends = start_ns[lasting] + dur_ns[lasting]

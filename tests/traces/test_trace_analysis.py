@@ -163,6 +163,32 @@ def test_another_threads_gap_is_nobodys() -> None:
     assert host(analysis.threads[1].host) == {"dispatcher": 6, "unattributed": 13}
 
 
+def test_a_thread_that_only_waits_for_the_device_is_not_the_busiest() -> None:
+    """The output thread of a server waits for each step; what the device waits for is the main thread's Python."""
+    analysis = analyzer_of(
+        call("[)", 1),
+        kernel("[--)", 1),
+        drawn("   [--)", VIEW),
+        call("                   [)", 2),
+        kernel("                    [--)", 2),
+        call(" [----------------------)", 9, "cudaEventSynchronize", thread=WORKER),
+    ).analysis()
+    assert [thread.tid for thread in analysis.threads] == ["10", "12"]
+    assert host(analysis.host) == {"python": 2 + 13, "dispatcher": 3, "launch": 2, "unattributed": 4}
+    (device,) = analysis.devices
+    assert blame(device) == {"python": 13, "dispatcher": 3, "launch": 1}
+
+
+def test_a_thread_that_launches_and_waits_stays_the_busiest() -> None:
+    analysis = analyzer_of(
+        call("[)", 1),
+        kernel(" [---------)", 1),
+        call(" [---------)", 9, "cudaStreamSynchronize"),
+        drawn("   [--)", VIEW, thread=WORKER),
+    ).analysis()
+    assert [thread.tid for thread in analysis.threads] == ["10", "12"]
+
+
 def test_runtime_calls_alone_do_not_make_python_of_what_lies_between() -> None:
     analysis = analyzer_of(call("[--)", 1), call("      [--)", 2), kernel("   [)", 1)).analysis()
     assert host(analysis.host) == {"launch": 6, "unattributed": 3}
