@@ -69,7 +69,7 @@ def _operator(stack: Sequence[StackFrame]) -> str:
     for frame in stack:
         match = torch_names.OPERATOR_ENTRY.search(frame.function)
         if match is not None and not match["name"].startswith(("empty", "resize_", "new_empty")):
-            return f"{torch_names.OPERATOR_PREFIX}{match['name']}"
+            return torch_names.operator_of_entry(match["name"])
     return next((frame.function for frame in stack if not _NATIVE.search(frame.file) and _TORCH.search(frame.file)), "")
 
 

@@ -100,6 +100,15 @@ def test_stacks_tell_place_and_kind(tmp_path: Path) -> None:
     )
 
 
+def test_overloads_are_one_operator(tmp_path: Path) -> None:
+    events = [
+        entry("alloc", number, 10, number, [frame("x.cpp", f"at::_ops::{name}::call(int)"), TRAIN])
+        for number, name in enumerate(("add_Tensor", "add_Scalar"), 1)
+    ]
+    (found,) = analyzed(pickled(tmp_path, snapshot(events)))
+    assert found.holders == (MemoryHolder("aten::add", "", "train.py(7): main", "unknown", 2, 20),)
+
+
 class Hostile:
     def __reduce__(self) -> Any:
         return os.mkdir, ("was-here",)
