@@ -14,7 +14,8 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.memory.context import Contexts
 
-_TORCH = re.compile(r"(^|/)torch/|^<|^$|^\?")
+# Not an environment that is called torch: Python's library and other packages lie in that.
+_TORCH = re.compile(r"(^|/)torch/(?!.*(lib/python\d|-packages/))|^<|^$|^\?")
 _MODULES = re.compile(r"(^|/)torch/nn/modules/\w+\.py$")
 _BUILDING = frozenset({"__init__", "_apply", "to", "cuda", "to_empty", "reset_parameters"})
 _OPTIMIZERS = re.compile(r"(^|/)torch/optim/")

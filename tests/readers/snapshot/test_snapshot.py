@@ -109,6 +109,18 @@ def test_overloads_are_one_operator(tmp_path: Path) -> None:
     assert found.holders == (MemoryHolder("aten::add", "", "train.py(7): main", "unknown", 2, 20),)
 
 
+@pytest.mark.parametrize("library", ["site-packages/transformers/activations.py", "functools.py"])
+def test_an_environment_called_torch_is_not_torch(tmp_path: Path, library: str) -> None:
+    lib = "/opt/conda/envs/torch/lib/python3.11"
+    frames = [
+        frame(f"{lib}/site-packages/torch/nn/functional.py", "linear"),
+        frame(f"{lib}/{library}", "forward"),
+        TRAIN,
+    ]
+    (found,) = analyzed(pickled(tmp_path, snapshot([entry("alloc", 1, 10, 1, frames)])))
+    assert found.holders == (MemoryHolder("linear", "", f"{lib}/{library}(3): forward", "unknown", 1, 10),)
+
+
 class Hostile:
     def __reduce__(self) -> Any:
         return os.mkdir, ("was-here",)
