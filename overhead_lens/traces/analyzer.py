@@ -42,7 +42,7 @@ from overhead_lens.traces.host_budget import (
 )
 from overhead_lens.traces.intervals import cut, distinct_values
 from overhead_lens.traces.launch_figures.analysis import input_batch, launch_figures
-from overhead_lens.traces.launches import link, queue_depth, waits_from
+from overhead_lens.traces.launches import link, waits_from
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
@@ -335,15 +335,10 @@ class Analyzer:
         return joined(frames, IDLE)
 
     def _queue_frame(self) -> pd.DataFrame:
-        start_ns = self._events["start_ns"].to_numpy()
-        frames = []
-        for device in self.devices:
-            mine = (self._events["device"].to_numpy()[self.linked.rows] == device.number) & (self.linked.launch >= 0)
-            launches = pd.Series(start_ns[self.linked.rows[mine]]).groupby(self.linked.launch[mine]).min()
-            started = launches.to_numpy()
-            called = np.minimum(start_ns[launches.index.to_numpy()], started)
-            _, times, depth = queue_depth(np.zeros_like(called), called, started)
-            frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
+        frames = [
+            pd.DataFrame({"device": device.number, "start_ns": device.queue.start_ns, "depth": device.queue.depth})
+            for device in self.devices
+        ]
         return joined(frames, QUEUE)
 
     def _repetitions_frame(self) -> pd.DataFrame:

@@ -56,14 +56,14 @@ class Launches:
     Latency is from the start of the launching call to the start of its first device event.
 
     Attributes:
-        count: Launching calls whose device events are in the trace.
+        count: Launching calls whose first device event starts in the device's span, or in the step.
         median_ns, p99_ns, max_ns: Of the latencies; negative ones (clock skew) count as 0.
         graph_launches: Of these, launches of a captured graph.
         graph_events: Device events that graph launches started.
         repaired: Latencies that were negative.
         unlinked: Device events whose launch is not in the trace.
-        queue_depth_max: Most launches at one time that had been called and had not started on the device.
-        queue_depth_mean: Its average over the device's span.
+        queue_depth_max: Most launches at one time in the span that had been called and had not started on the device.
+        queue_depth_mean: Their average number over the span.
     """
 
     count: int = 0

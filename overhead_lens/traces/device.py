@@ -28,7 +28,7 @@ from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, union
-from overhead_lens.traces.launches import Linked, launch_statistics
+from overhead_lens.traces.launches import Linked, launch_statistics, queue_of
 from overhead_lens.traces.timeline import sum_by
 
 KINDS = ("compute", "communication", "copy")
@@ -68,6 +68,8 @@ class DeviceTimeline:
 
     Attributes:
         linked: Its events with their launches, in order of start.
+        is_first: bool: whether each is the first of its launch.
+        queue: Its launches that were called and have not started.
         start_ns: int64: their starts.
         span: Start of its first and end of its last event.
         busy: Union of its events.
@@ -92,6 +94,9 @@ class DeviceTimeline:
         self.linked = linked.chosen(chosen)
         self._rows = self.linked.rows
         self.start_ns = self._event_start_ns[self._rows]
+        self.is_first = (self.linked.launch >= 0) & ~pd.Series(self.linked.launch).duplicated().to_numpy()
+        called_ns = self._event_start_ns[self.linked.launch[self.is_first]]
+        self.queue = queue_of(called_ns, self.start_ns[self.is_first])
         self._dur_ns = events["dur_ns"].to_numpy()[self._rows]
         self._reached_ns = np.maximum.accumulate(self.start_ns + self._dur_ns)
         self.busy = union(self.start_ns, self._dur_ns)
@@ -109,9 +114,6 @@ class DeviceTimeline:
         starts_ns, ends_ns = np.array(windows, dtype=np.int64).reshape(-1, 2).T
         unions = (*self.by_kind, self._compute_or_communication, self.busy)
         inside_ns = [(each.before(ends_ns) - each.before(starts_ns)).tolist() for each in unions]
-        started, spans_ns = self._started(windows), (ends_ns - starts_ns).tolist()
-        group = np.repeat(np.arange(len(windows)), [len(each) for each in started])
-        chosen = np.concatenate([*started, group[:0]])
         return [
             DeviceBudget(
                 device=str(self.number),
@@ -125,10 +127,10 @@ class DeviceTimeline:
             )
             for window, span_ns, compute, communication, copy, either, busy_ns, blame, launch in zip(
                 windows,
-                spans_ns,
+                (ends_ns - starts_ns).tolist(),
                 *inside_ns,
                 self.idle.by_blame(starts_ns, ends_ns),
-                launch_statistics(self._event_start_ns, self.linked.chosen(chosen), group, spans_ns),
+                self._launches(windows, np.arange(len(windows))),
                 strict=True,
             )
         ]
@@ -149,13 +151,17 @@ class DeviceTimeline:
         return np.stack((compute - both, communication - both, both, self.busy.before(at_ns) - either))
 
     def launches(self, windows: Sequence[tuple[int, int]]) -> Launches:
-        """Statistics of its launches whose work starts in ``windows`` (start, end), which are in order of start."""
-        span_ns = sum(end_ns - start_ns for start_ns, end_ns in windows)
-        started = np.concatenate(self._started(windows))
-        (launches,) = launch_statistics(
-            self._event_start_ns, self.linked.chosen(started), np.zeros_like(started), [span_ns]
-        )
+        """Statistics of its launches whose work starts in ``windows`` (start, end)."""
+        (launches,) = self._launches(windows, np.zeros(len(windows), dtype=np.int64))
         return launches
+
+    def _launches(self, windows: Sequence[tuple[int, int]], group: Ints) -> list[Launches]:
+        """The same for each group of windows."""
+        started = self._started(windows)
+        chosen = np.concatenate([*started, group[:0]])
+        of_event = np.repeat(group, [len(each) for each in started])
+        linked, depths = self.linked.chosen(chosen), self.queue.depths(windows, group)
+        return launch_statistics(self._event_start_ns, linked, self.is_first[chosen], of_event, depths)
 
     def started(self, windows: Sequence[tuple[int, int]]) -> pd.DataFrame:
         """Its events that start in ``windows``, as rows of the event frame."""

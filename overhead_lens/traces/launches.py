@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints, first_places, taken
+from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import RUNTIME, HostEvents
-from overhead_lens.traces.intervals import distinct_values
+from overhead_lens.traces.intervals import cut, distinct_values
 
 _RANKS = {"median_ns": 0.5, "p99_ns": 0.99, "max_ns": 1.0}
 
@@ -62,51 +62,72 @@ def runtime_rows(events: pd.DataFrame) -> Ints:
     return np.flatnonzero(where(events["cat"], RUNTIME.__contains__))
 
 
-def launch_statistics(start_ns: Ints, linked: Linked, group: Ints, spans_ns: Sequence[int]) -> list[Launches]:
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Launches of a device that were called and have not started.
+
+    Attributes:
+        start_ns: int64: when their number changes, ascending.
+        depth: int64: their number from each on.
+    """
+
+    start_ns: Ints
+    depth: Ints
+
+    def depths(self, windows: Sequence[tuple[int, int]], group: Ints) -> tuple[Floats, Ints]:
+        """The mean and the largest depth in each group of ``windows`` (start, end)."""
+        starts_ns, ends_ns = np.array(windows, dtype=np.int64).reshape(-1, 2).T
+        parts = cut(starts_ns, ends_ns, self.start_ns[:-1], self.start_ns[1:])
+        mine, depth = group[parts.interval], self.depth[parts.piece]
+        spans_ns = np.bincount(group, weights=ends_ns - starts_ns)
+        # int64 may not hold the sum.
+        queued_ns = np.bincount(mine, weights=parts.dur_ns * depth.astype(float), minlength=len(spans_ns))
+        deepest = np.zeros(len(spans_ns), dtype=np.int64)
+        np.maximum.at(deepest, mine, depth)
+        return np.round(queued_ns / np.maximum(1, spans_ns), 3), deepest
+
+
+def queue_of(called_ns: Ints, started_ns: Ints) -> Queue:
+    """The queue of launches by their calls and the starts of their first device events."""
+    times = np.concatenate((np.minimum(called_ns, started_ns), started_ns))
+    change = np.repeat(np.array([1, -1]), len(called_ns))
+    order = np.argsort(times, kind="stable")
+    times, depth = times[order], np.cumsum(change[order])
+    last = np.flatnonzero(np.append(times[1:] != times[:-1], True)[: len(times)])
+    return Queue(times[last], depth[last])
+
+
+def launch_statistics(
+    start_ns: Ints, linked: Linked, is_first: Bools, group: Ints, depths: tuple[Floats, Ints]
+) -> list[Launches]:
     """Statistics of the launches of some device events, for groups of these.
 
     Args:
         start_ns: Per row of the event frame.
-        linked: Device events, in order of start within each group.
-        group: Per device event, as a number in ``spans_ns``.
-        spans_ns: Time over which the mean queue depth of each group is taken.
+        linked: Device events.
+        is_first: Whether each is the first of its launch, to whose group the launch belongs.
+        group: Per device event, its number.
+        depths: The mean and the largest depth of the queue in each group.
     """
-    count = len(spans_ns)
-    known = np.flatnonzero(linked.launch >= 0)
-    keys, first = np.unique(group[known] * len(start_ns) + linked.launch[known], return_index=True)
-    mine, calls = np.divmod(keys, len(start_ns))
-    first_ns = start_ns[linked.rows[known[first]]]
-    latency_ns = first_ns - start_ns[calls]
+    count = len(depths[0])
+    mine, calls = group[is_first], linked.launch[is_first]
+    latency_ns = start_ns[linked.rows[is_first]] - start_ns[calls]
     repaired = np.bincount(mine[latency_ns < 0], minlength=count)
     latency_ns = np.maximum(latency_ns, 0)
     calls_of = np.bincount(mine, minlength=count)
     ordered_ns = np.append(latency_ns[np.lexsort((latency_ns, mine))], 0)
-    owner, _, depth = queue_depth(mine, np.minimum(start_ns[calls], first_ns), first_ns)
-    deepest = np.zeros(count, dtype=np.int64)
-    np.maximum.at(deepest, owner, depth)
-    total_ns = np.bincount(mine, weights=latency_ns, minlength=count)  # int64 may not hold it
     columns = {
         "count": calls_of,
         **{name: _ranked(ordered_ns, calls_of, share) for name, share in _RANKS.items()},
-        "graph_launches": np.bincount(mine[linked.is_graph[known[first]]], minlength=count),
-        "graph_events": np.bincount(group[known[linked.is_graph[known]]], minlength=count),
+        "graph_launches": np.bincount(group[is_first & linked.is_graph], minlength=count),
+        "graph_events": np.bincount(group[linked.is_graph], minlength=count),
         "repaired": repaired,
         "unlinked": np.bincount(group[linked.launch < 0], minlength=count),
-        "queue_depth_max": deepest,
+        "queue_depth_mean": depths[0],
+        "queue_depth_max": depths[1],
     }
-    means = [round(ns / max(1, span_ns), 3) for ns, span_ns in zip(total_ns.tolist(), spans_ns, strict=True)]
-    rows = zip(*(column.tolist() for column in columns.values()), means, strict=True)
-    return [Launches(**dict(zip((*columns, "queue_depth_mean"), row, strict=True))) for row in rows]
-
-
-def queue_depth(group: Ints, called_ns: Ints, started_ns: Ints) -> tuple[Ints, Ints, Ints]:
-    """Launches of each group that were called and have not started on the device: groups, times, and the depth from each on."""
-    times, groups = np.concatenate((called_ns, started_ns)), np.concatenate((group, group))
-    change = np.repeat(np.array([1, -1]), len(called_ns))
-    order = np.lexsort((change, times, groups))
-    times, groups, depth = times[order], groups[order], np.cumsum(change[order])
-    last = np.flatnonzero(np.append((times[1:] != times[:-1]) | (groups[1:] != groups[:-1]), True)[: len(times)])
-    return groups[last], times[last], depth[last]
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [Launches(**dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def _ranked(ordered: Ints, counts: Ints, share: float) -> Ints:

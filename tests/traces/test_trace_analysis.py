@@ -359,8 +359,28 @@ def test_a_graph_launch_has_many_kernels() -> None:
     assert (launch.count, launch.graph_launches, launch.graph_events) == (2, 1, 2)
     assert (launch.median_ns, launch.p99_ns, launch.max_ns) == (5, 9, 9)
     assert blame(device) == {"queue": 2 + 2}
-    assert launch.queue_depth_max == 2
-    assert launch.queue_depth_mean == round(14 / 10, 3)
+    assert (launch.queue_depth_mean, launch.queue_depth_max) == (0.8, 1)  # from 5 to 13 of 5 to 15
+
+
+TWO_STEPS = (
+    drawn("[---------)", "ProfilerStep#0", "user_annotation"),
+    drawn("          [---------)", "ProfilerStep#1", "user_annotation"),
+)
+
+
+def test_a_launch_belongs_to_the_step_in_which_its_first_kernel_starts() -> None:
+    graph = [call("[-)", 1, "cudaGraphLaunch"), *(kernel(f"{' ' * at}[--)", 1) for at in (4, 8, 14))]
+    steps = analyzer_of(*TWO_STEPS, *graph).analysis().steps
+    launches = [step.devices[0].launch for step in steps]
+    assert [(one.count, one.graph_launches, one.max_ns) for one in launches] == [(1, 1, 4), (0, 0, 0)]
+    assert [one.graph_events for one in launches] == [2, 1]
+
+
+def test_the_depth_of_the_queue_is_that_within_the_step() -> None:
+    analysis = analyzer_of(*TWO_STEPS, call("  [)", 1), kernel("               [--)", 1)).analysis()
+    launches = [each.devices[0].launch for each in analysis.steps] + [analysis.devices[0].launch]
+    # From 2 to 15; the device's span begins at 15.
+    assert [(one.queue_depth_mean, one.queue_depth_max) for one in launches] == [(0.8, 1), (0.5, 1), (0.0, 0)]
 
 
 def test_latencies_that_int64_cannot_sum() -> None:
@@ -370,7 +390,7 @@ def test_latencies_that_int64_cannot_sum() -> None:
         timed(far + number, 1, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=number) for number in range(4)
     ]
     (device,) = analyzer_of(*launches, *kernels).analysis().devices
-    assert (device.span_ns, device.launch.max_ns, device.launch.queue_depth_mean) == (4, far, float(far))
+    assert (device.span_ns, device.launch.max_ns, device.launch.queue_depth_mean) == (4, far, 1.5)
 
 
 def test_of_two_calls_with_one_correlation_the_first_is_the_launch() -> None:
