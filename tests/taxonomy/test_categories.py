@@ -129,6 +129,20 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", GOMP), "wait/parallel"),
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
+        *(
+            ((USER, BINDING, ENTRY, f"{symbol} (libtorch_{device}.so)"), "dispatcher/dispatch")
+            for device in ("cuda", "hip", "xpu")
+            for symbol in ("at::(anonymous namespace)::wrapper_CUDA_add_Tensor", "at::cuda::getCurrentDevice", "0x7f02")
+        ),
+        ((USER, BINDING, ENTRY, "at::(anonymous namespace)::wrapper (libtorch_hip.so)", MALLOC), "allocation/storage"),
+        *(
+            ((USER, BINDING, ENTRY, f"c10::{symbol}::raw_alloc (libc10_{device}.so)"), "allocation/storage")
+            for device, symbol in (
+                ("cuda", "cuda::CUDACachingAllocator"),
+                ("hip", "hip::HIPCachingAllocator"),
+                ("xpu", "xpu::XPUCachingAllocator"),
+            )
+        ),
         ((USER, "pybind11::cpp_function::dispatcher (mine.so)"), "python/binding"),
         ((USER, "_random_Random_getstate (_randommodule.c:380)", MALLOC), "python/extension"),
         ((USER, "work (mymodule.cpp:3)"), "python/extension"),
