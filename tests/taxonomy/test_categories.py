@@ -221,6 +221,28 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, "secret_work"), "unattributed"),
         ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait/device"),
         ((USER, "cudaLaunchKernel (libcudart.so.12)"), "launch"),
+        ((USER, BINDING, ENTRY, "hipMemcpyAsync (libamdhip64.so.6)"), "launch"),
+        ((USER, BINDING, ENTRY, "cudaMemcpyAsync (libcudart.so.12)"), "launch"),
+        *(
+            ((USER, BINDING, ENTRY, *frames), "wait/device")
+            for frames in (
+                ("hipMemcpyWithStream (libamdhip64.so.6)", "0x7 (libhsa-runtime64.so.1)"),
+                ("hipEventSynchronize (libamdhip64.so.6)",),
+                ("cudaMemcpy (libcudart.so.12)", "0x7 (libcuda.so.1)"),
+                ("cuMemcpyDtoH_v2 (libcuda.so.1)",),
+                ("cuEventSynchronize (libcuda.so.1)",),
+                ("c10::hip::device_synchronize (libc10_hip.so)", "poll (libc.so.6)"),
+            )
+        ),
+        *(
+            ((USER, BINDING, ENTRY, *frames), "allocation/storage")
+            for frames in (
+                ("cudaMalloc (libcudart.so.12)", "0x7 (libcuda.so.1)"),
+                ("cudaHostAlloc (libcudart.so.12)", "0x7 (libcuda.so.1)"),
+                ("hipHostMalloc (libamdhip64.so.6)", "0x7 (libhsa-runtime64.so.1)"),
+                ("cuMemCreate (libcuda.so.1)", UNRESOLVED),
+            )
+        ),
         ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait/io"),
         ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait/gil"),
         ((USER, BINDING, ENTRY, GOMP, "pthread_cond_wait (libc.so.6)"), "wait/parallel"),
