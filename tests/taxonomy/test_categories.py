@@ -294,6 +294,7 @@ COLLECT = "gc_collect_main (libpython3.11.so.1.0)"
 RUNNER = "c10::impl::detail::WrapFunctionIntoRuntimeFunctor_<at::Tensor (*)(at::Tensor const&)>::operator() (mine.so)"
 LOADER = "_MultiProcessingDataLoaderIter._try_get_data (site-packages/torch/utils/data/dataloader.py:1291)"
 GIL_HELD = "GIL held by thread logger"
+POOL = "duckdb::Executor::WaitForTask (_duckdb.cpython-311-x86_64-linux-gnu.so)"
 ENGINE = "torch::autograd::Engine::thread_main (libtorch_cpu.so)"
 BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_wait (libc.so.6)", UNRESOLVED)
 
@@ -350,6 +351,14 @@ BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_
         ((USER, "PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "sem_clockwait (libc.so.6)"), "wait/lock"),
         (
             (USER, "PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"),
+            "wait/gil",
+        ),
+        ((USER, POOL, "pthread_cond_timedwait (libc.so.6)"), "wait/lock"),
+        ((USER, POOL, "PyEval_RestoreThread (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait/gil"),
+        ((USER, POOL, "PyGILState_Ensure (python3.11)", "take_gil (python3.11)", UNRESOLVED), "wait/gil"),
+        ((USER, POOL, "PyGILState_Ensure (python3.11)", UNRESOLVED), "python/binding"),
+        (
+            (USER, "sock_recv (socketmodule.c:3567)", "take_gil (ceval_gil.c:9)", "pthread_cond_timedwait (libc.so.6)"),
             "wait/gil",
         ),
         ((USER, "drop_gil (libpython3.11.so.1.0)", "pthread_cond_wait (libc.so.6)"), "wait/gil"),
