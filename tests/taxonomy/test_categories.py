@@ -368,6 +368,17 @@ BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_
         ((USER, "_thread_lock_acquire_impl (libpython3.14.so.1.0)", UNRESOLVED), "wait/lock"),
         ((USER, UNRESOLVED, "futex (libc.so.6)"), "wait/lock"),
         ((USER, UNRESOLVED, UNRESOLVED), "python/user"),
+        ((USER, "std::sys::pal::unix::futex::futex_wait (polars.abi3.so)", "syscall (libc.so.6)"), "wait/lock"),
+        (
+            (
+                USER,
+                BINDING,
+                ENGINE,
+                "std::__atomic_futex_unsigned_base::_M_futex_wait_until (libstdc++.so.6)",
+                "syscall (libc.so.6)",
+            ),
+            "wait/lock",
+        ),
         ((USER, "_queue_SimpleQueue_get_impl (_queuemodule.c:418)", UNRESOLVED), "wait/lock"),
         ((USER, "_queue_SimpleQueue_put_impl (_queuemodule.c:310)", UNRESOLVED), "python/extension"),
         ((USER, "_multiprocessing_SemLock_acquire_impl (semaphore.c:341)", UNRESOLVED), "wait/lock"),
