@@ -228,6 +228,25 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, "standard_normal (numpy/random/_generator.so)"), "python/binding"),
         ((USER, "pocketfft::detail::cfftp<double>::pass_all<true> (numpy/fft/_pocketfft_umath.so)"), "kernel"),
         ((USER, "inv<double> (numpy/linalg/_umath_linalg.so)", "dgetrf_ (libscipy_openblas64_-ff651d7f.so)"), "kernel"),
+        *(
+            ((USER, f"execute_ufunc_loop {NUMPY}", f"{symbol} {NUMPY}", *below), "kernel")
+            for symbol, *below in (
+                ("DATETIME_MM_m_subtract",),
+                ("TIMEDELTA_mm_m_add",),
+                ("CLONGDOUBLE_add",),
+                ("PyUFunc_dd_d", f"npy_hypot {NUMPY}", "hypot (libm.so.6)"),
+                ("PyUFunc_ff_f_As_dd_d",),
+                ("PyUFunc_D_D",),
+                ("int string_add_loop<(ENCODING)1>",),
+                ("string_comparison_strided_loop",),
+                ("_cast_double_to_float",),
+            )
+        ),
+        *(
+            ((USER, f"{symbol} {NUMPY}"), "dispatcher/op_setup")
+            for symbol in ("PyUFunc_ReduceWrapper", "PyUFunc_OO_O", "PyUFunc_DefaultTypeResolver")
+        ),
+        ((USER, f"string_to_string_get_loop {NUMPY}"), "python/binding"),
         ((USER, f"ufunc_generic_fastcall {NUMPY}"), "dispatcher/op_setup"),
         (
             (USER, f"float_add {NUMPY}", f"npy_get_floatstatus_barrier {NUMPY}", "fetestexcept (libm.so.6)"),
