@@ -25,6 +25,7 @@ REPLAYING = "cudagraphify.<locals>.run (torch/_inductor/compile_fx.py:1875)"
 FROZEN = "fw_compiler_freezing.<locals>.wrapper (torch/_inductor/compile_fx.py:2216)"
 GENERATED = "kernel (cmvoqdq57mc3kthe65v5rx45m2vqzirfanvvgbpf5kffjpr3aqza.main.cpp:40)"
 PACKAGED = "(ctj5tydpo2saleuln5hommaawna6ix57ypoghvfybrym7zfzjjwi.wrapper.so)"
+WRAPPED = PACKAGED.replace("wrapper.so", "main.cpp:7")
 MODEL = f"torch::aot_inductor::AOTInductorModel::run_impl {PACKAGED}"
 NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
 
@@ -172,10 +173,11 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
             "kernel",
         ),
         *(
-            ((USER, BINDING, f"AOTInductorModelContainerRun {PACKAGED}", MODEL, *frames), expected)
+            ((USER, BINDING, f"AOTINoGradGuard::~AOTINoGradGuard {PACKAGED}", MODEL, *frames), expected)
             for frames, expected in (
                 ((), "python/compiled_runtime"),
                 ((f"cpp_fused_add_0 {PACKAGED}",), "kernel"),
+                ((f"cpp_fused_add_0 {PACKAGED.replace('wrapper.so', 'kernel.cpp:7')}",), "kernel"),
                 (
                     ("aoti_torch_empty_strided (libtorch_cpu.so)", "at::detail::empty_cpu (libtorch_cpu.so)"),
                     "allocation/tensor",
@@ -189,8 +191,8 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
                 ((f"launchKernel {PACKAGED}", "cuLaunchKernel (libcuda.so.1)"), "launch"),
             )
         ),
-        ((BINDING, f"inductor_entry_cpp {PACKAGED}"), "python/binding"),
-        ((BINDING, f"inductor_entry_cpp {PACKAGED}", f"inductor_entry_impl {PACKAGED}"), "python/compiled_runtime"),
+        ((BINDING, f"inductor_entry_cpp {WRAPPED}"), "python/binding"),
+        ((BINDING, f"inductor_entry_cpp {WRAPPED}", f"inductor_entry_impl {WRAPPED}"), "python/compiled_runtime"),
         (("transform (torch/_dynamo/convert_frame.py:7)", "anything (torch/fx/graph.py:1)"), "compile"),
         ((REPLAYING, "CUDAGraphNode.run (torch/_inductor/cudagraph_trees.py:7)"), "python/compiled_runtime"),
         ((REPLAYING, "Config.__getattr__ (torch/utils/_config_module.py:7)"), "python/framework"),
