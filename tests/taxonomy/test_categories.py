@@ -316,6 +316,8 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
                 (ENTRY, "ncclAllReduce (libtorch_cuda.so)"),
                 (ENTRY, "0x7 (libnccl.so.2)", "poll (libc.so.6)"),
                 ("PMPI_Allreduce (libmpi.so.40)", "ucp_worker_progress (libucp.so.0)", UNRESOLVED),
+                ("PMPI_Allreduce (libmpich.so.12)", "MPIDI_CH3I_Progress (libmpich.so.12)"),
+                ("c10d::ProcessGroupXCCL::allreduce (libtorch_xpu.so)", "ccl::allreduce (libccl.so.1)"),
             )
         ),
         ((USER, BINDING, "c10d::Reducer::mark_variable_ready (libtorch_cpu.so)"), "python/binding"),
