@@ -75,7 +75,8 @@ def check(
         raise UsageError(f"--instructions measures no times: use --max {limits.times[0].name} without it")
     if instructions and not limits.counts:
         limits = Limits(counts=[DEFAULT_COUNT_LIMIT])
-    second = None if output is None else output.with_name(f"{output.name}.2")
+    place = output and output.absolute()
+    second = place and place.with_name(f"{place.name}.2")
     if second is not None and second.exists():
         raise UsageError(f"{second} exists, where a second capture would go: name another --output")
     base = read_capture(baseline)

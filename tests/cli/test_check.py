@@ -123,6 +123,14 @@ def test_a_baseline_of_another_machine_is_refused_before_anything_is_measured(tm
     assert (done.returncode, list(tmp_path.glob("traces/*"))) == (2, [])
 
 
+def test_the_second_capture_of_the_working_directory_goes_beside_it(tmp_path: Path) -> None:
+    for name in ("run", "run.2"):
+        (tmp_path / name).mkdir()
+    done = lens("check", "base", "-o", ".", cwd=tmp_path / "run")
+    assert done.returncode == 2
+    assert error_line(done) == f"{tmp_path / 'run.2'} exists, where a second capture would go: name another --output"
+
+
 def test_a_gate_in_instructions_needs_a_baseline_that_has_them(tmp_path: Path) -> None:
     draw_capture(tmp_path / "base")
     done = lens("check", "base", "--instructions", cwd=tmp_path)
