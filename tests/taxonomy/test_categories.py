@@ -639,6 +639,12 @@ def test_operators_of_entries(entry: str, operator: str) -> None:
         ("torch::autograd::AccumulateGrad", "cpu_op", "dispatcher"),
         ("CompiledFunctionBackward", "cpu_op", "dispatcher"),
         ("record_param_comms", "cpu_op", "dispatcher"),
+        ("triton_poi_fused_add_0", "cpu_op", "launch"),
+        ("triton kernel", "cpu_op", "launch"),
+        ("_rms_norm_forward_kernel_0", "cpu_op", "launch"),
+        ("graph_0_cpp_fused_kernel_0", "cpu_op", "kernel"),
+        ("mine::my_kernel_2", "cpu_op", "dispatcher"),
+        ("aten::_fused_kernel_2", "cpu_op", "dispatcher"),
         ("cudaLaunchKernel", "cuda_runtime", "launch"),
         ("triton/compiler/compiler.py(226): compile", "python_function", "compile"),
         (
@@ -680,6 +686,7 @@ def test_events(name: str, category: str, expected: str) -> None:
         ("/opt/env/lib/python3.11/site-packages/einops/einops.py(3): f", "python/library"),
         ("transformers/models/gpt2.py(3): forward", "python/library"),
         ("torch/nn/modules/module.py(3): forward", "python/framework"),
+        ("/env/lib/python3.11/site-packages/torch/nn/modules/module.py(3): forward", "python/framework"),
         ("model/layers.py(3): forward", "python/user"),
     ],
 )
