@@ -687,6 +687,9 @@ def test_events(name: str, category: str, expected: str) -> None:
         ("transformers/models/gpt2.py(3): forward", "python/library"),
         ("torch/nn/modules/module.py(3): forward", "python/framework"),
         ("/env/lib/python3.11/site-packages/torch/nn/modules/module.py(3): forward", "python/framework"),
+        ("/opt/pytorch/torch/nn/modules/module.py(3): forward", "python/framework"),
+        ("flash_attn/ops/triton/layer_norm.py(1010): forward", "python/library"),
+        ("/env/lib/python3.11/site-packages/flash_attn/ops/triton/layer_norm.py(1010): forward", "python/library"),
         ("model/layers.py(3): forward", "python/user"),
     ],
 )
