@@ -38,7 +38,7 @@ from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Bools, Floats, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.taxonomy.rules import NEUTRAL, Attribution
 from overhead_lens.traces.host import pausing, unresolved
 from overhead_lens.traces.intervals import Union, union
 from overhead_lens.traces.timeline import Nesting, Segments, nearest, sweep
@@ -111,7 +111,7 @@ def trace_budget(
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, nesting = _without(sweep(start, dur, window), pauses), Nesting(start, dur)
     parent = nesting.parent
-    attributed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
+    attributed = _attributed(host, parent, classifier)
     classes, self_ns = _event_classes(host, parent, _starting_work(events, host)), segments.self_ns(len(host))
     stack_distance = rms_stack_distance(host["name"].tolist())
     # An operator that calls a device's runtime has its kernel there.
@@ -165,6 +165,17 @@ def trace_budget(
         float(own[code].sum()) / calls,
         bool(code.any()) and in_kernels is None,
     )
+
+
+def _attributed(host: pd.DataFrame, parent: Ints, classifier: Classifier) -> list[Attribution]:
+    """The attribution of each event; a neutral one's is its caller's, or the loop's."""
+    attributed: list[Attribution] = []
+    for name, cat, caller in zip(host["name"], host["cat"], parent.tolist(), strict=True):
+        attribution = classifier.classify_event(name, cat)
+        if attribution.category == NEUTRAL:
+            attribution = attributed[caller] if caller >= 0 else _LOOP
+        attributed.append(attribution)
+    return attributed
 
 
 def _event_costs(classes: Sequence[str], costs: Costs, taken_ns: float) -> list[EventCost]:
@@ -303,8 +314,8 @@ def category_lane(events: pd.DataFrame, classifier: Classifier) -> pd.DataFrame:
     classes = _event_classes(host, nesting.parent, _starting_work(events, host))
     hidden = _hides_kernels(host, nesting, np.isin(classes, OF_DEVICES))
     names = [
-        _UNKNOWN.category if is_hidden else classifier.classify_event(name, cat).category
-        for name, cat, is_hidden in zip(host["name"], host["cat"], hidden.tolist(), strict=True)
+        _UNKNOWN.category if is_hidden else attribution.category
+        for attribution, is_hidden in zip(_attributed(host, nesting.parent, classifier), hidden.tolist(), strict=True)
     ]
     categories = [names[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
     columns = {"start_ns": segments.start_ns, "dur_ns": segments.dur_ns, "category": categories}

@@ -18,7 +18,7 @@ from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
-from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.taxonomy.rules import NEUTRAL, Attribution
 from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import Nesting, Segments, laid_over, nearest, sweep
@@ -37,6 +37,8 @@ HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
 # They are placed one by one; a recording has a few.
 _MOST_PAUSES = 1_000
 
+_NO_ATTRIBUTION = -1
+
 _USER = Attribution("python", "user")
 _DISPATCH = Attribution("dispatcher", "dispatch")
 _LAUNCH, _DEVICE_WAIT = Attribution("launch"), Attribution("wait", "device")
@@ -52,7 +54,7 @@ class HostEvents:
         start_ns, dur_ns: int64.
         thread: int32: number in ``threads``.
         name: int32: number in ``names``.
-        attribution: int32: number in ``attributions``, by the event's own name.
+        attribution: int32: number in ``attributions``, by the event's own name; a neutral event's is its caller's.
         scope: bool: whether everything below has the same attribution.
         operator, runtime, python, annotation: bool: what the event is; ``annotation`` only where it is transparent.
         threads: (pid, tid) per thread.
@@ -104,7 +106,7 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     cat_codes, name_codes = (column.codes.to_numpy()[rows].astype(np.int64) for column in (cat, name))
     thread, threads = threads_of(events, of_thread)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
-    attributions = {attribution: at for at, attribution in enumerate((EXTENSION, KERNEL, UNKNOWN))}
+    numbers = {attribution: at for at, attribution in enumerate((EXTENSION, KERNEL, UNKNOWN, _USER))}
     verdicts = [
         classifier.event_verdict(
             name.categories[code // len(cat.categories)], cat.categories[code % len(cat.categories)]
@@ -112,11 +114,16 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
         for code in pairs.tolist()
     ]
     attribution = np.array(
-        [attributions.setdefault(verdict, len(attributions)) for verdict, _ in verdicts] or [0], dtype=np.int32
+        [
+            _NO_ATTRIBUTION if verdict.category == NEUTRAL else numbers.setdefault(verdict, len(numbers))
+            for verdict, _ in verdicts
+        ]
+        or [0],
+        dtype=np.int32,
     )
     scope = passing(verdicts, lambda verdict: verdict[1])
     is_user = passing(verdicts, lambda verdict: verdict[0] == _USER)
-    return HostEvents(
+    host = HostEvents(
         rows.astype(np.int32),
         events["start_ns"].to_numpy()[rows],
         events["dur_ns"].to_numpy()[rows],
@@ -130,8 +137,18 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
         passing(cat.categories, ANNOTATIONS.__contains__)[cat_codes] & is_user[pair],
         threads,
         list(name.categories),
-        list(attributions),
+        list(numbers),
     )
+    _inherit(host)
+    return host
+
+
+def _inherit(host: HostEvents) -> None:
+    """Give neutral events the attribution of the innermost other event around them, or the user's."""
+    neutral = host.attribution == _NO_ATTRIBUTION
+    if neutral.any():
+        caller = host.around.nearest(~neutral & ~host.annotation)[neutral]
+        host.attribution[neutral] = np.where(caller >= 0, host.attribution[caller], host.attributions.index(_USER))
 
 
 def pausing(events: pd.DataFrame) -> Bools:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -34,6 +35,7 @@ from overhead_lens.correction.event_cost import (
 )
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.torch_names import PROFILER_PAUSE
 from tests.drawn.stacks import CLASSIFIER
 from tests.drawn.timelines import events
@@ -469,6 +471,23 @@ def test_each_cost_is_taken_where_it_occurs() -> None:
         "allocation": 1_000 - 10,
     }
     assert found.spread_ns == {"guard": 25, "dispatcher": 50, "allocation": 15}
+
+
+def test_a_neutral_events_time_is_its_callers(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[[rule]]\ncategory = "neutral"\nevent = "helper"\nsource = "mine"\n')
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        ("helper::f", "cpu_op", 1_000, 1_000),
+        ("aten::empty", "cpu_op", 3_000, 5_000),
+        ("helper::f", "cpu_op", 4_000, 1_000),
+    )
+    costs = {OPERATOR_OUTER: EventCost(0, 0, 0), OPERATOR_NESTED: EventCost(0, 0, 0)}
+    found = trace_budget(trace, TIMING, default_classifier(own), costs)
+    assert {category: sum(each.values()) for category, each in found.frames.items()} == {
+        "python": 5_000,
+        "allocation": 5_000,
+    }
 
 
 def test_what_the_calls_differ_by_is_in_the_spread() -> None:
