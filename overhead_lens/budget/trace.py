@@ -46,6 +46,7 @@ from overhead_lens.traces.timeline import Nesting, Segments, nearest, sweep
 LOOP_EVENT = "measured_loop"
 
 _LOOP = Attribution("python", "user")
+_BINDING = Attribution("python", "binding")
 _KERNEL, _UNKNOWN = Attribution("kernel"), Attribution("unattributed")
 _WAIT = Attribution("wait", "device")
 
@@ -168,11 +169,15 @@ def trace_budget(
 
 
 def _attributed(host: pd.DataFrame, parent: Ints, classifier: Classifier) -> list[Attribution]:
-    """The attribution of each event; a neutral one's is its caller's, or the loop's."""
+    """The attribution of each event; a neutral one's is that of its caller that is no C function, or the loop's."""
     attributed: list[Attribution] = []
-    for name, cat, caller in zip(host["name"], host["cat"], parent.tolist(), strict=True):
+    callers = parent.tolist()
+    for at, (name, cat) in enumerate(zip(host["name"], host["cat"], strict=True)):
         attribution = classifier.classify_event(name, cat)
         if attribution.category == NEUTRAL:
+            caller = callers[at]
+            while caller >= 0 and attributed[caller] == _BINDING:
+                caller = callers[caller]
             attribution = attributed[caller] if caller >= 0 else _LOOP
         attributed.append(attribution)
     return attributed

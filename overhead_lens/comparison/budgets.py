@@ -38,6 +38,7 @@ class Aligned:
 
     Attributes:
         base, new: Breakdowns, rescaled so that ``new`` less ``base`` is the estimated difference in whole ns.
+        budgets: What was compared: of captures recorded apart, with their categories taken to one speed of the machine.
         wall: The difference, not rounded: 1 % of a short call is less than a nanosecond.
         host: Differences of the categories, in the taxonomy's order; the estimates sum to the wall's.
         drift: Relative slowdown of the reference loop in the new capture; 0 for captures recorded in turns.
@@ -46,6 +47,7 @@ class Aligned:
 
     base: Breakdown
     new: Breakdown
+    budgets: tuple[Budget, Budget]
     wall: Shift
     host: tuple[Shift, ...]
     drift: float
@@ -57,7 +59,11 @@ def aligned_budgets(base: Budget, new: Budget) -> Aligned:
     if base.recorded_with is not None and base.recorded_with == new.recorded_with:
         (wall, host, levels, rare_ns), drift = _paired(base, new), 0.0
     else:
-        (wall, host, levels, drift), rare_ns = _unpaired(base, new), 0.0
+        log_drift, drift_error = _log_drift(base, new)
+        decided = (_decided_by_processor(base.breakdown) + _decided_by_processor(new.breakdown)) / 2
+        base, new = (_at_speed(side, sign * log_drift / 2, decided) for side, sign in ((base, 1), (new, -1)))
+        wall, host, levels = _unpaired(base, new, decided * log_drift, decided * drift_error)
+        drift, rare_ns = math.expm1(log_drift), 0.0
     total_ns = level(levels[0]) + level(levels[1])
     # Floor division of the total gives the same two walls for swapped sides.
     delta_ns = round(wall.ns)
@@ -68,7 +74,7 @@ def aligned_budgets(base: Budget, new: Budget) -> Aligned:
         at(shift, after.share * (exact_ns + wall.ns) - before.share * exact_ns)
         for shift, before, after in zip(host, old.host, recent.host, strict=True)
     )
-    return Aligned(old, recent, wall, shifts, drift, rare_ns)
+    return Aligned(old, recent, (base, new), wall, shifts, drift, rare_ns)
 
 
 def median_per_process(budget: Budget, column: str) -> Floats:
@@ -107,17 +113,19 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Flo
     return wall, _categories(base, new, levels, wall, 0.0), levels, rare.ns if counts else 0.0
 
 
-def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
-    """Shifts of wall and categories, walls per process, and the machine's drift.
+def _unpaired(
+    base: Budget, new: Budget, log_scale: float, drift_error: float
+) -> tuple[Shift, list[Shift], Sequence[Floats]]:
+    """Shifts of wall and categories, and walls per process.
 
     The time that calls waited for a core is taken out. A busy machine slows them in other ways, too: programs share caches, and
     the threads of a call wait for each other. ``_busyness`` is the standard error that this adds.
 
     Blocks that were timed as a whole have no steady time. If only one side has it, means are compared.
+
+    Args:
+        log_scale, drift_error: Log ratio of the walls by the machine's speed, and its error.
     """
-    log_drift, drift_error = _log_drift(base, new)
-    decided = (_decided_by_processor(base.breakdown) + _decided_by_processor(new.breakdown)) / 2
-    log_scale, drift_error = decided * log_drift, decided * drift_error
     column = "call_ns" if _has_steady_times(base) == _has_steady_times(new) else "mean_ns"
     old_ns, recent_ns = (median_per_process(budget, column) for budget in (base, new))
     walls = (old_ns * math.exp(log_scale / 2), recent_ns * math.exp(-log_scale / 2))
@@ -127,7 +135,36 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
     further_ns = drift_error * level_ns
     single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
     wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)), busy_error * level_ns)
-    return wall, _categories(base, new, walls, wall, drift_error), walls, math.expm1(log_drift)
+    return wall, _categories(base, new, walls, wall, drift_error), walls
+
+
+def _at_speed(budget: Budget, log_scale: float, decided: float) -> Budget:
+    """The budget with its categories as on a machine of another speed, in proportion to the wall's ``decided * log_scale``.
+
+    A processor that takes longer delays its own work by all of it; the wait for a device or for I/O is what remains of the call.
+    """
+    breakdown, wait = budget.breakdown, HOST_CATEGORIES.index("wait")
+    own_ns = np.array([category.ns for category in breakdown.host], dtype=np.float64)
+    rest_ns = float(own_ns.sum() - own_ns[wait])
+    if not log_scale or decided == 1.0 or not rest_ns or not own_ns[wait]:
+        return budget
+    factor = min(math.exp((1 - decided) * log_scale), breakdown.wall.ns / rest_ns)
+    factors = np.full(len(own_ns), factor)
+    factors[wait] = max(breakdown.wall.ns - factor * rest_ns, 0.0) / own_ns[wait]
+    by_name = dict(zip(HOST_CATEGORIES, factors.tolist(), strict=True))
+    sizes = round_to_sum((own_ns * factors).tolist(), breakdown.wall.ns)
+    host = tuple(map(_rescaled_category, breakdown.host, sizes, factors.tolist()))
+    shares = budget.process_shares * factors
+    return replace(
+        budget,
+        breakdown=replace(breakdown, host=host),
+        host=budget.host * factors,
+        frames={
+            name: {frame: ns * by_name[name] for frame, ns in frames.items()} for name, frames in budget.frames.items()
+        },
+        process_shares=shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300),
+        process_stacks={key: counts * by_name[key[0]] for key, counts in budget.process_stacks.items()},
+    )
 
 
 def _decided_by_processor(breakdown: Breakdown) -> float:

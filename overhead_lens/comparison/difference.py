@@ -49,6 +49,7 @@ _EVERY_LEVEL = 1 - (1 - LEVEL) / len(HOST_CATEGORIES)
 def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHARE) -> Delta:
     """The difference of two budgets of comparable captures."""
     aligned = aligned_budgets(base, new)
+    base, new = aligned.budgets
     margin_ns = margin_share * aligned.base.wall.ns
     wall = aligned.wall
     verdict = wall_verdict(wall, margin_ns)

@@ -144,10 +144,14 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
 
 
 def _inherit(host: HostEvents) -> None:
-    """Give neutral events the attribution of the innermost other event around them, or the user's."""
+    """Give neutral events the attribution of the innermost other event around them, or the user's.
+
+    C functions are passed over: ``isinstance`` calls ``__instancecheck__`` for the Python code that called it.
+    """
     neutral = host.attribution == _NO_ATTRIBUTION
     if neutral.any():
-        caller = host.around.nearest(~neutral & ~host.annotation)[neutral]
+        is_c = passing(host.attributions, _BINDING.__eq__)[host.attribution]
+        caller = host.around.nearest(~neutral & ~is_c & ~host.annotation)[neutral]
         host.attribution[neutral] = np.where(caller >= 0, host.attribution[caller], host.attributions.index(_USER))
 
 

@@ -19,6 +19,7 @@ from overhead_lens.comparison.contributors import guard_kinds_in_words, more_gua
 from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.comparison.model import Delta
 from overhead_lens.stats.shift import Shift, level, unpaired_shift
+from overhead_lens.studies.check.limits import check_limits, parse_limit
 from overhead_lens.subject import Kind, Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
@@ -297,6 +298,29 @@ def test_a_slower_processor_slows_neither_a_device_nor_io(base: Budget, decided:
     assert compare_budgets(base, same).wall_delta_ns == compare_budgets(same, base).wall_delta_ns == 0
     slower = timed(base, 1.2**decided * base.blocks["call_ns"] + 1_000, reference_ns=840)
     assert compare_budgets(base, slower).verdict == "slower"
+
+
+@pytest.mark.parametrize(
+    ("base", "new"),
+    [
+        # The processor of the second capture is 20 % slower: so is Python, and what waits for a device ends no later.
+        (
+            with_device(budget(python=1_000, wait=9_000), WALL, 9_000),
+            with_device(budget(python=1_200, wait=8_800), WALL, 8_800),
+        ),
+        (
+            with_device(budget(python=5_000, wait=5_000), 5_000, 5_000),
+            with_device(budget(python=6_000, wait=5_000), 5_000, 5_000),
+        ),
+    ],
+)
+def test_a_slower_processor_slows_its_own_categories_by_all_of_it(base: Budget, new: Budget) -> None:
+    delta = compare_budgets(base, timed(new, new.blocks["call_ns"], reference_ns=840))
+    assert max(abs(change.delta_ns) for change in delta.host) <= 20
+    limits = [parse_limit("python=100ns"), parse_limit("wait=100ns")]
+    assert [found.state for found in check_limits(delta, limits)] == ["kept", "kept"]
+    swapped = compare_budgets(timed(new, new.blocks["call_ns"], reference_ns=840), base)
+    assert [change.delta_ns for change in swapped.host] == [-change.delta_ns for change in delta.host]
 
 
 def test_a_machine_that_was_busier_beside_one_side_widens_the_intervals() -> None:

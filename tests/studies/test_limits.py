@@ -103,7 +103,7 @@ def test_stacks_and_a_trace_keep_and_break_no_limit_of_a_category() -> None:
     unlike = replace(found, new=replace(found.new, host=host))
     limits = [parse_limit(text) for text in ("guard=299ns", "python=0%", "total=2%")]
     assert [finding.state for finding in check_limits(found, limits)] == [BROKEN, KEPT, BROKEN]
-    assert [finding.state for finding in check_limits(unlike, limits)] == [DOUBTFUL, DOUBTFUL, BROKEN]
+    assert [finding.state for finding in check_limits(unlike, limits)] == [DOUBTFUL, KEPT, BROKEN]
 
 
 def test_a_finding_in_words() -> None:

@@ -22,6 +22,15 @@ def test_the_standard_librarys_time_is_its_callers() -> None:
     assert parts(analysis) == {"python/user": 6, "python/framework": 13}
 
 
+def test_what_a_c_function_calls_is_its_python_callers() -> None:
+    analysis = analyzer_of(
+        python("[------------------)", "train.py(7): step"),
+        python("  [------------)    ", "<built-in function isinstance>"),
+        python("     [----)         ", "<frozen abc>(117): __instancecheck__"),
+    ).analysis()
+    assert parts(analysis) == {"python/user": 11, "python/binding": 8}
+
+
 def test_what_nobody_calls_is_the_users() -> None:
     analysis = analyzer_of(
         python("[------)    ", "threading.py(982): run"),

@@ -176,7 +176,7 @@ def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, .
         (delta_ns, interval), allowed_ns = by_name[limit.name], limit.allowed(delta.base.wall.ns)
         # The interval is not rounded to whole ns, as the difference is.
         state = BROKEN if interval[0] > allowed_ns else KEPT if delta_ns <= allowed_ns else DOUBTFUL
-        if limit.name != TOTAL and not is_like:
+        if limit.name != TOTAL and not is_like and delta_ns:
             state = DOUBTFUL
         findings.append(LimitFinding(limit, allowed_ns, delta_ns, interval, state))
     return tuple(findings)

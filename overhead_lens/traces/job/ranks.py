@@ -191,7 +191,7 @@ def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Fin
     findings = []
     for holder in delays.holders if delays is not None else ():
         rank = next(rank for rank in ranks if rank.label == holder.rank)
-        if not holder.lead_ns:
+        if not holder.lead_ns or not holder.lost_ns:
             continue
         more = _straggler(rank, _others(rank, ranks))
         share = holder.lead_ns / rank.wall_ns if rank.wall_ns else 0.0
