@@ -33,7 +33,7 @@ from typing import Any
 
 from overhead_lens.program.area import NOTES, Area, Phase, Word
 from overhead_lens.program.entries import Entries
-from overhead_lens.program.hold import hold_until_sampled
+from overhead_lens.program.hold import hold_until_resumed, hold_until_sampled
 from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop
 from overhead_lens.program.trace import StepTrace
 
@@ -422,6 +422,8 @@ class StepWatcher:
         request = area.read(Word.REQUESTED) + 1
         request += request % 2 != what
         area.write(Word.REQUESTED, request)
+        if what == _SAMPLE:
+            hold_until_resumed(area)
         limit_ns = _clock() + _ATTACHING_NS
         while area.read(Word.ANSWERED) < request:
             if area.read(Word.REFUSED) or _clock() > limit_ns:

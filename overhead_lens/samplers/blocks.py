@@ -1,10 +1,11 @@
 """A sampler's stacks in blocks of consecutive ones, and in the turns in which a program under ``run`` was sampled.
 
-The program waits in ``hold_until_sampled`` before each turn, and is sampled there. These stacks part the turns of the thread with
-the steps; whatever comes before the first ones is turn 0, the program's start::
+The program waits in ``hold_until_sampled`` before each turn, and is sampled there. These stacks part the turns of the thread
+with the steps; whatever comes before the first ones is turn 0, the program's start. What was due while the sampler rested comes
+between ``hold_until_resumed`` and ``hold_until_sampled``, and is left out::
 
-    import import loop loop | hold | loop loop loop loop | hold hold hold | loop loop ...
-    --------- turn 0 -------          ----- turn 1 -----                    -- turn 2 --
+    import import loop loop | hold | loop loop loop loop | resumed | loop loop loop | hold hold | loop loop ...
+    --------- turn 0 -------          ----- turn 1 -----             -- left out --               -- turn 2 --
 
 All threads are looked at together, so another thread's stacks lie beside those of the thread with the steps: the last ones
 together if it was there at the end, all of them if it has as many. When a thread came and went is not known: turn 0.
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from overhead_lens.program.hold import HOLD, HOLD_FILE
+from overhead_lens.program.hold import CATCH_UP, HOLD, HOLD_FILE
 from overhead_lens.readers.py_spy.threads import SampledThread, read_threads, thread_head
 from overhead_lens.samplers.holders import Aligned, with_holders
 from overhead_lens.taxonomy.classifier import default_classifier
@@ -93,13 +94,19 @@ def _aligned(sequence: Sequence[str], looks: int, alive: frozenset[int]) -> Alig
 
 
 def _turns(steps: Sequence[str], first_turn: int) -> list[int | None]:
-    """The turn of each stack; None in a hold."""
+    """The turn of each stack; None in a hold, and from where the sampler goes on to the next turn."""
     turns: list[int | None] = []
-    turn = first_turn
-    for is_hold, group in groupby(steps, key=lambda stack: HOLD in stack and HOLD_FILE in stack):
-        turn += is_hold
-        turns += [None if is_hold else turn for _ in group]
+    turn, catches_up = first_turn, False
+    for hold, group in groupby(steps, key=_hold):
+        turn += hold == HOLD
+        catches_up = hold == CATCH_UP or (catches_up and hold != HOLD)
+        turns += [None if hold or catches_up else turn for _ in group]
     return turns
+
+
+def _hold(stack: str) -> str:
+    """The function in which the program is held; empty outside of one."""
+    return next((name for name in (HOLD, CATCH_UP) if name in stack and HOLD_FILE in stack), "")
 
 
 def _blocks(turns: Sequence[int | None]) -> list[tuple[int, int] | None]:

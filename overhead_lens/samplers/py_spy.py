@@ -72,6 +72,8 @@ class PySpy:
     def __init__(self, process: subprocess.Popen[bytes], watch: Watch) -> None:
         self._process = process
         self._watched, self._output = watch.pid, watch.output
+        # The thread that takes the stacks, and one that looks for new children ten times a second.
+        self._sleepers = 1 + watch.subprocesses
         self._chatter = b""
         self._stopped = False
         stacks = watch.rate_hz * (watch.duration_s or 0)
@@ -159,8 +161,9 @@ class PySpy:
 
         None if unknown: no thread is seen to wait.
         """
-        waits = {waits_in(self.pid, thread) for thread in threads_of(self.pid)} - {"", "0"}
-        return any("nanosleep" in each for each in waits) if waits else None
+        waits = [waits_in(self.pid, thread) for thread in threads_of(self.pid)]
+        known = [wait for wait in waits if wait not in ("", "0")]
+        return sum("nanosleep" in wait for wait in known) >= self._sleepers if known else None
 
     def stop(self) -> None:
         """End py-spy so that it writes its stacks, as Ctrl-C does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -41,19 +40,12 @@ def test_until_the_recorder_lets_it_go_on(area: Area, monkeypatch: pytest.Monkey
     assert area.read(Word.HELD) == 7
     # What was said after an earlier request does not count.
     area.write(Word.ANSWERED, 9)
-    assert waited_ns(area, monkeypatch, 10, RELEASED=8) == 10_000 * MS
+    assert waited_ns(area, monkeypatch, 10, RELEASED=8) == 600 * MS
     assert area.read(Word.HELD) == 9
 
 
-def test_no_longer_than_10_s_and_not_without_a_sampler(area: Area, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_longer_than_600_ms_and_not_without_a_sampler(area: Area, monkeypatch: pytest.MonkeyPatch) -> None:
     area.write(Word.ANSWERED, 1)
-    assert waited_ns(area, monkeypatch) == 10_000 * MS
+    assert waited_ns(area, monkeypatch) == 600 * MS
     assert waited_ns(area, monkeypatch, 20, REFUSED=1) == 20 * MS
     assert waited_ns(area, monkeypatch) == 0
-
-
-def test_a_recorder_that_is_gone_holds_nothing(area: Area, monkeypatch: pytest.MonkeyPatch) -> None:
-    area.write(Word.ANSWERED, 1)
-    parents = iter([*(20 * [os.getppid()]), 1])
-    monkeypatch.setattr(hold, "_parent", lambda: next(parents))
-    assert waited_ns(area, monkeypatch) == 20 * MS

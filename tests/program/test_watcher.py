@@ -73,6 +73,10 @@ class Program:
         self.watcher = StepWatcher(self.area, folder, kinds)
         self.watcher.watch_loops(loops)
 
+    def resume(self) -> None:
+        self.now_ns += MS
+        assert self.area.read(Word.REQUESTED) % 2
+
     def hold(self) -> None:
         self.now_ns += 5 * MS
         self.holds.append(len(self.rows()))
@@ -129,6 +133,7 @@ def start(
     monkeypatch.setattr(watching, "StepTrace", DrawnTrace)
     # The sampler catches up within 5 ms.
     monkeypatch.setattr(watching, "hold_until_sampled", lambda _: programs[-1].hold())
+    monkeypatch.setattr(watching, "hold_until_resumed", lambda _: programs[-1].resume())
 
     def begin(*loops: Loop, kinds: tuple[str, ...] = KINDS) -> Program:
         programs.append(Program(tmp_path, loops, kinds))

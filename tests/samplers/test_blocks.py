@@ -18,6 +18,10 @@ PID, OTHER, GONE = 10, 11, 12
 WAITING = "hold_until_sampled (site-packages/overhead_lens/program/hold.py:30)"
 HELD = f"train (train.py:5);StepWatcher._sampled (site-packages/overhead_lens/program/watcher.py:9);{WAITING}"
 
+RESUMED = (
+    HELD.replace("hold_until_sampled", "hold_until_resumed") + ";_hold (site-packages/overhead_lens/program/hold.py:44)"
+)
+
 
 def steps(*stacks: str) -> list[str]:
     return [f"thread ({PID}): MainThread;{stack}" for stack in stacks]
@@ -38,8 +42,8 @@ def frame(name: str) -> str:
 A, B, C = map(frame, "abc")
 
 
-def test_the_hold_is_known_by_its_name() -> None:
-    assert hold.hold_until_sampled.__name__ == hold.HOLD
+def test_the_holds_are_known_by_their_names() -> None:
+    assert (hold.hold_until_resumed.__name__, hold.hold_until_sampled.__name__) == (hold.CATCH_UP, hold.HOLD)
     assert Path(hold.__file__).as_posix().endswith(hold.HOLD_FILE)
 
 
@@ -49,6 +53,16 @@ def test_holds_part_the_turns_and_are_left_out() -> None:
         drawn(0, 0, *steps(A, A, B)),
         drawn(1, 0, *steps(A, B)),
         drawn(2, 0, *steps(C)),
+    ]
+
+
+def test_what_was_due_while_the_sampler_rested_is_left_out() -> None:
+    sequence = steps(A, HELD, B, RESUMED, A, A, A, C, HELD, B, RESUMED, RESUMED, A, HELD, C, RESUMED, A)
+    assert list(blocks_of([sequence], PID, frozenset())) == [
+        drawn(0, 0, *steps(A)),
+        drawn(1, 0, *steps(B)),
+        drawn(2, 0, *steps(B)),
+        drawn(3, 0, *steps(C)),
     ]
 
 

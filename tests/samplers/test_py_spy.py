@@ -339,16 +339,23 @@ def test_the_real_one_takes_no_stack_while_it_rests(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/wchan").exists(), reason="this system does not tell what a process waits in")
 @pytest.mark.parametrize(
-    ("does", "is_due"),
-    [("os.execvp('sleep', ['sleep', '600'])", False), ("exec('while True: pass')", True), ("sys.stdin.read()", True)],
+    ("does", "children", "is_due"),
+    [
+        ("os.execvp('sleep', ['sleep', '600'])", False, False),
+        ("exec('while True: pass')", False, True),
+        ("sys.stdin.read()", False, True),
+        # One thread looks for new children.
+        ("time.sleep(600)", True, True),
+        ("threading.Thread(target=time.sleep, args=(600,)).start(); time.sleep(600)", True, False),
+    ],
 )
-def test_it_has_caught_up_when_it_sleeps(tmp_path: Path, does: str, is_due: bool) -> None:
-    command = [sys.executable, "-c", f"import os, sys; print(flush=True); {does}"]
+def test_it_has_caught_up_when_it_sleeps(tmp_path: Path, does: str, children: bool, is_due: bool) -> None:
+    command = [sys.executable, "-c", f"import os, sys, threading, time; print(flush=True); {does}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             process.stdout.readline()
-            running = py_spy.PySpy(process, Watch(1, 100, None, tmp_path / "output"))
+            running = py_spy.PySpy(process, Watch(1, 100, None, tmp_path / "output", children))
             for _ in range(100 if is_due else 10_000):
                 if running.caught_up:
                     break

@@ -35,7 +35,7 @@ class Drawn:
         self.fails: dict[str, MeasurementError] = {}
         self.started = 0
         self.over = False
-        self.caught_up = False
+        self.caught_up: bool | None = False
         self.slept_s: list[float] = []
 
     def does(self, what: str) -> None:
@@ -75,7 +75,7 @@ class DrawnRunning:
         return self._drawn.over
 
     @property
-    def caught_up(self) -> bool:
+    def caught_up(self) -> bool | None:
         return self._drawn.caught_up
 
     def finish(self) -> SamplerRun:
@@ -163,27 +163,22 @@ def sampler(drawn: Drawn, tmp_path: Path) -> RunSampler:
 
 def turn(drawn: Drawn, sampler: RunSampler, number: int, *, sampled_s: float = 1.0, resting_s: float = 1.0) -> None:
     """A turn in which the thread runs for ``sampled_s`` of a second, and a second of rest with ``resting_s``."""
+    drawn.caught_up = True
     for wanted, running_s in ((2 * number - 1, sampled_s), (2 * number, resting_s)):
         drawn.wants(wanted, after_ns=0)
-        sampler.attend()
+        attended(sampler, wanted)
         assert drawn.answered == wanted
-        if wanted % 2:
-            release(drawn, sampler, wanted)
         drawn.now_ns += S
         drawn.thread_cpu_ns[MODEL] = drawn.thread_cpu_ns.get(MODEL, 0) + round(running_s * S)
 
 
-def release(drawn: Drawn, sampler: RunSampler, number: int) -> None:
-    """The program is held until the sampler, which has nothing to catch up with, goes on."""
-    drawn.area.write(Word.HELD, number)
-    drawn.caught_up = True
-    for _ in range(2):
+def attended(sampler: RunSampler, number: int) -> None:
+    """A request is answered; one for stacks when the sampler has gone on and, if it had rested, caught up."""
+    for _ in range(1 + number % 2):
         sampler.attend()
-    assert drawn.area.read(Word.RELEASED) == number
 
 
-PLACE = ("place", MODEL, 1_001)
-RELEASE = ["follow", "resume", "follow"]
+SAMPLE = [("place", MODEL, 1_001), "resume"]
 REST = ["put back", "pause"]
 ENDED = ["put back", "stop", "finish", "gone"]
 
@@ -191,8 +186,8 @@ ENDED = ["put back", "stop", "finish", "gone"]
 # ---------------------------------------------------------------- turns
 def test_it_answers_what_it_is_asked(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.wants(1)
-    sampler.attend()
-    assert (drawn.said(), drawn.answered, drawn.area.read(Word.PLACED)) == ([PLACE], 1, 1)
+    attended(sampler, 1)
+    assert (drawn.said(), drawn.answered, drawn.area.read(Word.PLACED)) == (SAMPLE, 1, 1)
     sampler.attend()
     assert drawn.said() == ["follow"]
     drawn.wants(2)
@@ -201,8 +196,9 @@ def test_it_answers_what_it_is_asked(drawn: Drawn, sampler: RunSampler) -> None:
     sampler.attend()
     assert drawn.said() == []
     drawn.wants(3)
-    sampler.attend()
-    assert (drawn.said(), drawn.answered) == ([PLACE], 3)
+    drawn.caught_up = True
+    attended(sampler, 3)
+    assert (drawn.said(), drawn.answered) == (SAMPLE, 3)
     drawn.area.write(Word.ENOUGH, 1)
     sampler.attend()
     assert (drawn.said(), drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (ENDED, 1, 0)
@@ -215,20 +211,21 @@ def test_it_answers_what_it_is_asked(drawn: Drawn, sampler: RunSampler) -> None:
 
 def test_other_steps_in_the_middle_of_a_turn_end_it(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.wants(1)
-    sampler.attend()
+    attended(sampler, 1)
     drawn.area.write(Word.THREAD, PID)
     drawn.said()
     drawn.wants(3)
-    sampler.attend()
-    assert (drawn.said(), drawn.answered) == ([*REST, ("place", PID, 1_001)], 3)
+    drawn.caught_up = True
+    attended(sampler, 3)
+    assert (drawn.said(), drawn.answered) == ([*REST, ("place", PID, 1_001), "resume"], 3)
 
 
 def test_threads_that_cannot_be_placed_are_sampled_all_the_same(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.reason = "the program places its threads on cores itself"
     drawn.wants(1)
-    sampler.attend()
+    attended(sampler, 1)
     assert (drawn.answered, drawn.area.read(Word.PLACED), sampler.unplaced) == (1, 0, drawn.reason)
-    assert drawn.said() == [PLACE]
+    assert drawn.said() == SAMPLE
 
 
 def test_leaving_ends_it_whatever_it_does(drawn: Drawn, tmp_path: Path) -> None:
@@ -246,11 +243,16 @@ def test_how_long_to_wait_before_it_looks_again(drawn: Drawn, sampler: RunSample
     waits = [sampler.wait_s]
     for number in (1, 2):
         drawn.wants(number)
-        sampler.attend()
+        attended(sampler, number)
         waits.append(sampler.wait_s)
     assert waits == [0.01, 0.01, 0.05]
     drawn.wants(3)
     sampler.attend()
+    # It catches up.
+    assert (drawn.answered, sampler.wait_s) == (2, 0.01)
+    drawn.caught_up = True
+    sampler.attend()
+    assert (drawn.answered, sampler.wait_s) == (3, 0.01)
     drawn.area.write(Word.RELEASED, 3)
     assert sampler.wait_s == 0.05
 
@@ -263,60 +265,44 @@ def test_a_held_program_goes_on_when_the_sampler_has_caught_up_and_taken_a_stack
         return drawn.area.read(Word.RELEASED)
 
     drawn.wants(1)
-    sampler.attend()
+    attended(sampler, 1)
     drawn.caught_up = True
     assert released() == 0
     drawn.area.write(Word.HELD, 1)
-    assert (released(), drawn.slept_s) == (0, [])
     drawn.caught_up = False
-    assert (released(), drawn.slept_s) == (0, [])
+    assert (released(), drawn.slept_s) == (0, [0.025])
     drawn.caught_up = True
-    # Two and a half stacks at 100 Hz, once.
-    assert (released(), drawn.slept_s) == (1, [0.025])
-    assert (released(), drawn.slept_s) == (1, [0.025])
+    # Two and a half stacks at 100 Hz in each hold.
+    assert (released(), drawn.slept_s) == (1, 2 * [0.025])
+    assert (released(), drawn.slept_s) == (1, 2 * [0.025])
     drawn.wants(2)
     sampler.attend()
     drawn.wants(3)
-    sampler.attend()
+    attended(sampler, 3)
     assert released() == 1
     drawn.area.write(Word.HELD, 3)
-    assert (released(), released(), drawn.slept_s) == (1, 3, [0.025, 0.025])
+    assert (released(), drawn.slept_s) == (3, 4 * [0.025])
 
 
-def test_a_sampler_that_rested_goes_on_when_the_program_is_held(drawn: Drawn, sampler: RunSampler) -> None:
-    # All that was due meanwhile is taken at once: in the hold, not in the step in which the program waits for the answer.
-    for number in (1, 2, 3):
-        drawn.wants(number)
-        sampler.attend()
-    assert drawn.said() == [PLACE, *REST, PLACE]
-    drawn.caught_up = True
-    sampler.attend()
-    assert (drawn.said(), drawn.area.read(Word.RELEASED)) == (["follow"], 0)
-    drawn.area.write(Word.HELD, 3)
-    sampler.attend()
-    # Not released before it has had the time to wake up.
-    assert (drawn.said(), drawn.area.read(Word.RELEASED)) == (["follow", "resume"], 0)
-    sampler.attend()
-    assert (drawn.said(), drawn.area.read(Word.RELEASED)) == (["follow"], 3)
-
-
-@pytest.mark.parametrize("rest_s", [1, 4])
-def test_a_sampler_that_does_not_catch_up_holds_the_program_no_longer_than_it_rested(
-    drawn: Drawn, sampler: RunSampler, rest_s: int
+@pytest.mark.parametrize(("caught_up", "answered"), [(True, [3, 3]), (False, [2, 3]), (None, [3, 3])])
+def test_what_was_due_while_it_rested_is_of_no_turn(
+    drawn: Drawn, sampler: RunSampler, caught_up: bool | None, answered: list[int]
 ) -> None:
+    """It goes on in the first hold, and the steps count from when it has caught up; or does not within as long as it rested."""
     for number in (1, 2):
         drawn.wants(number)
-        sampler.attend()
-    drawn.wants(3, after_ns=rest_s * S)
+        attended(sampler, number)
+    drawn.wants(3, after_ns=4 * S)
+    drawn.caught_up = caught_up
     sampler.attend()
-    drawn.area.write(Word.HELD, 3)
-    sampler.attend()
-    released = []
-    for after_ns in (rest_s * S - 1, 1):
+    assert (drawn.area.read(Word.RESUMED), drawn.answered) == (3, 2)
+    answers = []
+    for after_ns in (4 * S - 1, 1):
         drawn.now_ns += after_ns
         sampler.attend()
-        released.append(drawn.area.read(Word.RELEASED))
-    assert released == [0, 3]
+        answers.append(drawn.answered)
+    assert answers == answered
+    assert [what for what in drawn.said() if what == "resume"] == 2 * ["resume"]
 
 
 # ---------------------------------------------------------------- another sampler
@@ -335,7 +321,7 @@ def test_a_program_without_steps_is_looked_at_less_often(drawn: Drawn, sampler: 
     drawn.area.write(Word.FOUND, 1)
     drawn.wants(1)
     sampler.attend()
-    assert drawn.said() == [*ENDED, "start at 100 Hz", "begun", ("place", MODEL, 1_003)]
+    assert drawn.said() == [*ENDED, "start at 100 Hz", "begun", ("place", MODEL, 1_003), "resume"]
     sampler.__exit__()
     assert [(each.rate_hz, each.run.sample_count) for each in sampler.sampled] == [(100, 1), (20, 2), (100, 3)]
 
@@ -343,30 +329,14 @@ def test_a_program_without_steps_is_looked_at_less_often(drawn: Drawn, sampler: 
 def test_a_thread_that_hardly_runs_while_it_is_sampled_is_stopped_less_often(drawn: Drawn, sampler: RunSampler) -> None:
     turn(drawn, sampler, 1, sampled_s=0.6, resting_s=1.0)
     turn(drawn, sampler, 2, sampled_s=0.59, resting_s=1.0)
-    assert drawn.said() == 2 * [PLACE, *RELEASE, *REST]
+    assert drawn.said() == [*SAMPLE, *REST, *SAMPLE, *REST]
     turn(drawn, sampler, 3, sampled_s=0.1)
-    again = [("place", MODEL, 1_002), *RELEASE]
+    again = [("place", MODEL, 1_002), "resume"]
     assert drawn.said() == [*ENDED, "start at 50 Hz", "begun", *again, *REST]
     for number in (4, 5, 6, 7):
         turn(drawn, sampler, number, sampled_s=0.1)
     rates = [each for each in drawn.said() if str(each).startswith("start")]
     assert rates == ["start at 25 Hz", "start at 20 Hz"]
-
-
-def test_the_time_in_the_hold_is_none_in_which_the_thread_is_sampled(drawn: Drawn, sampler: RunSampler) -> None:
-    turn(drawn, sampler, 1)
-    drawn.wants(3)
-    sampler.attend()
-    drawn.now_ns += 3 * S
-    release(drawn, sampler, 3)
-    drawn.now_ns += S
-    drawn.thread_cpu_ns[MODEL] += S
-    for number in (4, 5):
-        drawn.wants(number, after_ns=0)
-        sampler.attend()
-        drawn.now_ns += S
-        drawn.thread_cpu_ns[MODEL] += S
-    assert drawn.started == 1
 
 
 def test_what_threads_run_while_it_rests_is_known_whatever_sampler_comes_next(
@@ -415,13 +385,14 @@ def test_one_that_does_not_begin_is_none_and_the_program_is_told(drawn: Drawn, t
     assert drawn.said() == []
 
 
-def test_one_that_fails_in_a_turn_keeps_what_it_has(drawn: Drawn, sampler: RunSampler) -> None:
-    drawn.fails = {"pause": MeasurementError("py-spy does not release its target")}
-    drawn.wants(1)
-    sampler.attend()
-    drawn.wants(2)
-    sampler.attend()
-    assert (drawn.area.read(Word.REFUSED), drawn.answered) == (1, 1)
+@pytest.mark.parametrize("at", ["pause", "resume"])
+def test_one_that_fails_in_a_turn_keeps_what_it_has(drawn: Drawn, sampler: RunSampler, at: str) -> None:
+    drawn.fails = {at: MeasurementError("py-spy does not release its target")}
+    for number in (1, 2):
+        drawn.wants(number)
+        attended(sampler, number)
+    assert drawn.area.read(Word.REFUSED) == 1
+    assert drawn.answered == (1 if at == "pause" else 0)
     assert (sampler.reason, len(sampler.sampled)) == ("py-spy does not release its target", 1)
     assert drawn.said()[-4:] == ENDED
     assert drawn.area.read(Word.PLACED) == 0

@@ -26,7 +26,7 @@ _LEAST_RATE_HZ = 20
 # A thread that runs less than this part of what it runs while the sampler rests is stopped too often.
 _LEAST_RUNNING = 0.6
 _ANSWER_S, _REST_S = 0.01, 0.05
-# Sampling intervals for which the program stays held once the sampler has caught up: at least one stack is taken in them.
+# Sampling intervals for which the program stays held once the sampler has gone on: at least one stack is taken in them.
 _HELD_STACKS = 2.5
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
 _WHOLE_AFTER_S = 10.0
@@ -77,9 +77,8 @@ class RunSampler:
         self._children_clocks: tuple[int, dict[int, int]] = (0, {})
         self._busy: set[int] = set()
         self._state = _State.WAITING
-        self._owes_resume = False
-        # When the sampler's oldest overdue stack may have been due, and how long the program is held for them.
-        self._due_s = self._hold_until_s = 0.0
+        # When it was paused, and until when it may catch up: one that needs longer than it rested does not keep pace.
+        self._paused_s = self._catch_up_until_s = 0.0
         self.sampled: list[Sampled] = []
         self.reason = self.unplaced = ""
 
@@ -99,7 +98,7 @@ class RunSampler:
     def wait_s(self) -> float:
         """Seconds until the next call of ``attend``."""
         is_calm = self._state in (_State.RESTING, _State.OVER) or (
-            self._state is _State.PLACED and not self._owes_release()
+            self._state is _State.PLACED and not self._owes_answer() and not self._owes_release()
         )
         return _REST_S if is_calm else _ANSWER_S
 
@@ -117,7 +116,7 @@ class RunSampler:
                 self._end()
             elif self._running.over:
                 self._refusing(self._replace)
-            elif area.read(Word.REQUESTED) > area.read(Word.ANSWERED):
+            elif self._owes_answer():
                 self._refusing(self._answer)
             elif self._state is _State.PLACED:
                 self._placement.follow()
@@ -125,13 +124,30 @@ class RunSampler:
             elif self._is_whole():
                 self._refusing(lambda: self._restart(_LEAST_RATE_HZ))
 
+    def _owes_answer(self) -> bool:
+        return self._area.read(Word.REQUESTED) > self._area.read(Word.ANSWERED)
+
     def _answer(self) -> None:
-        request = self._area.read(Word.REQUESTED)
-        if request % 2:
-            self._sample()
-        else:
+        """Pause the sampler at once; if it is to sample, answer when it has gone on and caught up."""
+        area = self._area
+        request = area.read(Word.REQUESTED)
+        if not request % 2:
             self._rest()
-        self._area.write(Word.ANSWERED, request)
+        elif area.read(Word.RESUMED) < request:
+            self._sample()
+            area.write(Word.RESUMED, request)
+            return
+        elif self._catches_up():
+            self._placement.follow()
+            return
+        else:
+            self._clocks = [self._read_clocks()]
+        area.write(Word.ANSWERED, request)
+
+    def _catches_up(self) -> bool:
+        """Whether it takes what was due while it was paused; False where that is not known."""
+        late = self._running is not None and self._running.caught_up is False
+        return late and time.monotonic() < self._catch_up_until_s
 
     def _is_whole(self) -> bool:
         """Whether the program has shown no step for so long that it is looked at as a whole."""
@@ -142,12 +158,12 @@ class RunSampler:
         output = self._folder / f".stacks-{len(self.sampled)}"
         watch = Watch(self._pid, self._rate_hz, None, output, self._children, bound=True)
         self._running = start_py_spy(watch)
-        self._began_s = self._due_s = time.monotonic()
+        self._began_s = time.monotonic()
         self._running.wait_until_begun()
         self._state = _State.FREE
 
     def _sample(self) -> None:
-        """Prepare the sampler for stacks of the steps, on their core; it goes on when the program is held."""
+        """Let the sampler take stacks of the steps, on their core."""
         if self._state is _State.PLACED:
             # Of other steps from now on.
             self._rest()
@@ -170,30 +186,21 @@ class RunSampler:
         placed = not takes_turns and self._placement.place(self._area.read(Word.THREAD), running.pid)
         self._area.write(Word.PLACED, int(placed))
         self.unplaced = self._placement.reason
-        self._owes_resume = True
+        running.resume()
+        time.sleep(_HELD_STACKS / self._rate_hz)
+        now_s = time.monotonic()
+        self._catch_up_until_s = now_s + (now_s - self._paused_s if self._state is _State.RESTING else 0.0)
         self._state = _State.PLACED
-        self._clocks = []
 
     def _owes_release(self) -> bool:
         return self._area.read(Word.RELEASED) < self._area.read(Word.ANSWERED)
 
     def _release(self) -> None:
-        """Let the sampler go on in the hold, and the program once the sampler has caught up and taken a stack of it.
-
-        A sampler that needs longer for its overdue stacks than it rested does not keep pace: it is not waited for.
-        """
+        """Let a held program go on once the sampler has caught up and taken a stack of it."""
         held, running = self._area.read(Word.HELD), self._running
-        if running is None or not self._owes_release() or held != self._area.read(Word.ANSWERED):
-            return
-        now_s = time.monotonic()
-        if self._owes_resume:
-            self._owes_resume = False
-            self._hold_until_s = now_s + (now_s - self._due_s)
-            # When it is looked at again, it is awake.
-            running.resume()
-        elif running.caught_up or now_s >= self._hold_until_s:
+        is_held = self._owes_release() and held == self._area.read(Word.ANSWERED)
+        if running is not None and is_held and running.caught_up:
             time.sleep(_HELD_STACKS / self._rate_hz)
-            self._clocks = [self._read_clocks()]
             self._area.write(Word.RELEASED, held)
 
     def _rest(self) -> None:
@@ -202,7 +209,7 @@ class RunSampler:
         self._clocks.append(self._read_clocks())
         self._put_back()
         running.pause()
-        self._due_s = time.monotonic()
+        self._paused_s = time.monotonic()
         self._rested.begin()
         self._state = _State.RESTING
 
