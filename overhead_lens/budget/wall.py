@@ -21,7 +21,7 @@ _LEAST_BLOCKS = 3
 _WAITING = ("delayed_ns", "contended_ns")
 
 # Processors have units of their own for types of less than 32 bits; the peak is that of float32.
-_NARROW = re.compile(r"half|(?<!\d)(4|8|16)(?!\d)")
+_NARROW = re.compile(r"(torch\.)?(half|b?float_?(4|8|16)\w*|(bf|fp)(4|8|16)|u?int(4|8|16)|complex32)")
 
 
 def without_delays(clock: pd.DataFrame) -> pd.DataFrame:
@@ -95,7 +95,7 @@ def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu", dtype: str 
     """
     if peaks is None:
         return None
-    flops, size_bytes = 0 if _NARROW.search(dtype) else work.flops, work.bytes
+    flops, size_bytes = 0 if _NARROW.fullmatch(dtype) else work.flops, work.bytes
     if device != "cpu":
         if peaks.device is None:
             return None

@@ -15,7 +15,6 @@ import atexit
 import contextlib
 import ctypes
 import fcntl
-import mmap
 import os
 import shutil
 import sys
@@ -30,6 +29,7 @@ _LOOK_S, _LAST_S = 0.01, 30.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # A step, and one that recording ends in: as long, since it is renamed in place.
 _STEP, _CUT_STEP = "ProfilerStep#", "cut-off step "
+_CHUNK_BYTES = 1 << 20
 _DEVICES = ("CUDA", "XPU", "MTIA")
 # Kineto prints to stderr when it begins and ends; it reads this once, when it is first used.
 _LOUDNESS, _SILENT = "KINETO_LOG_LEVEL", "99"
@@ -162,11 +162,19 @@ class _Recording:
             self._rename_cut_step(path)
 
     def _rename_cut_step(self, path: Path) -> None:
-        """Rename the last step wherever a trace, which may be large, names it."""
+        """Rename the last step wherever a trace, which may be large, names it: in chunks, so that no thread stands still."""
         step, cut_step = (f'"{name}{self._steps - 1}"'.encode() for name in (_STEP, _CUT_STEP))
-        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as text:
-            while (at := text.find(step)) >= 0:
-                text[at : at + len(step)] = cut_step
+        with path.open("r+b") as file:
+            rest = b""
+            while chunk := file.read(_CHUNK_BYTES):
+                text, end = rest + chunk, file.tell()
+                at = text.find(step)
+                while at >= 0:
+                    file.seek(end - len(text) + at)
+                    file.write(cut_step)
+                    at = text.find(step, at + len(step))
+                file.seek(end)
+                rest = text[1 - len(step) :]
 
     def _leave(self) -> None:
         """The program ends: the trace is written before."""

@@ -78,8 +78,8 @@ def test_wall_times_shares() -> None:
 
 def test_arithmetic_of_narrow_types_has_no_known_peak() -> None:
     work = {"units": 1, "flops": 100_000, "bytes": 80}
-    wide = ("float32", "float64", "complex64", "int64", "float", "double")
-    narrow = ("bfloat16", "torch.float16", "float8_e4m3fn", "int8", "torch.half")
+    wide = ("float32", "float64", "complex64", "int64", "float", "double", "float32 (batch 16)", "1024x16")
+    narrow = ("bfloat16", "torch.float16", "float8_e4m3fn", "int8", "torch.half", "bf16", "complex32")
     floors = {
         dtype: budget([stack(USER)], clock(200), work=work, params={"dtype": dtype}).breakdown.wall.floor_ns
         for dtype in (*wide, *narrow)

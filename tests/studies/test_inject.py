@@ -18,6 +18,7 @@ import pytest
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.other_process import OtherProcess
+from overhead_lens.program import injected
 from overhead_lens.studies.attach import inject as injecting
 from overhead_lens.studies.attach.analysis import process_of
 from overhead_lens.studies.attach.inject import Bounds, inject, require_injection
@@ -301,3 +302,17 @@ def test_a_trace_of_another_thread_is_none_of_it(tmp_path: Path) -> None:
 def test_top_stores_nothing_so_it_traces_nothing(tmp_path: Path) -> None:
     done = lens("attach", "1", "--top", "--trace", cwd=tmp_path)
     assert error_line(done) == "--trace has no effect with --top, which stores nothing"
+
+
+@pytest.mark.parametrize("before", range(8))
+def test_a_cut_step_is_renamed_wherever_the_file_is_read_in_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setattr(injected, "_CHUNK_BYTES", 20)
+    recording = object.__new__(injected._Recording)
+    recording._steps = 12
+    path = tmp_path / "trace.json"
+    text = f'{" " * before}["ProfilerStep#10", "ProfilerStep#11", "ProfilerStep#111", "ProfilerStep#11", "ProfilerStep#11"]'
+    path.write_text(text)
+    recording._rename_cut_step(path)
+    assert path.read_text() == text.replace('"ProfilerStep#11"', '"cut-off step 11"')
