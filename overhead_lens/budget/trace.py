@@ -169,7 +169,7 @@ def trace_budget(
 
 
 def _attributed(host: pd.DataFrame, parent: Ints, classifier: Classifier) -> list[Attribution]:
-    """The attribution of each event; a neutral one's is that of its caller that is no C function, or the loop's."""
+    """The attribution of each event; a neutral one's is that of the nearest caller that is not a C function, or the loop's."""
     attributed: list[Attribution] = []
     callers = parent.tolist()
     for at, (name, cat) in enumerate(zip(host["name"], host["cat"], strict=True)):
