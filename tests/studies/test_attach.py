@@ -357,7 +357,7 @@ while True:
 def test_threads_that_take_turns_wait_no_longer_than_their_clocks_leave(tmp_path: Path) -> None:
     with running(code=TURNS) as pid:
         placed = places(pid)
-        watching = started("attach", pid, "--duration", 2, "-o", "turns", cwd=tmp_path)
+        watching = started("attach", pid, "--duration", 5, "-o", "turns", cwd=tmp_path)
         await_that(lambda: is_watched(pid))
         while watching.poll() is None:
             # A sampler on the core of a thread would find it waiting.
