@@ -93,10 +93,9 @@ def _times(category: str, budget: Budget, wall_ns: int) -> Times:
 
 
 def _kernels(budget: Budget, other: Budget) -> Times:
-    """The device's costliest kernels, and how long those of the other side may take that are not among them.
+    """The device's costliest kernels in ns per call, and the most that kernels which only the other side lists may take.
 
-    A kernel that a full list lacks takes at most as long as the last one listed: only what is beyond that is sure to have
-    changed.
+    A kernel missing from a full list takes at most as long as the last one in it. Only the time beyond that has surely changed.
     """
     own, others = (each.breakdown.device.top if each.breakdown.device else () for each in (budget, other))
     most_ns = own[-1].ns if len(own) == LISTED_KERNELS else 0
@@ -115,7 +114,7 @@ def _scale(budget: Budget, wall_ns: int) -> float:
 
 
 def _kinds(breakdown: Breakdown) -> Counter[str]:
-    """Numbers of listed guards. A kind without what it guards was only seen in stacks, which say nothing of a number."""
+    """Numbers of recorded guards by kind. Rows without the guarded value come from stacks, which do not show a number."""
     return Counter(kind for guard in breakdown.guards if (kind := _kind(guard.guard)).isupper() and kind != guard.guard)
 
 

@@ -13,9 +13,10 @@ A stack is read from its outermost frame inwards while one attribution (category
 A frame without a rule is ``unattributed`` and listed by name. A *scope* keeps its attribution for
 everything below it (the Python code of a lambda guard is guard time); only scopes of the same category refine its part. A rule
 with ``under`` applies only below the given categories (``malloc`` is allocation under an operator, and ``python`` under the
-interpreter). One with ``calls`` names what it calls others for: the code that enters a kernel is ``dispatcher``, and native code
-below it that no rule knows is ``kernel``. A ``mostly_own`` rule applies only to functions that spend most of their time in a
-capture in themselves (``Classifier.fitted``): their names do not show whether they set work up or do it in a loop of their own.
+interpreter). A rule with ``calls`` names the category of what its code calls: the code that enters a kernel is
+``dispatcher``, and native code below it that no rule knows is ``kernel``. A ``mostly_own`` rule applies only to functions that
+spend most of their time in a capture in themselves (``Classifier.fitted``): their names do not show whether they set work up or
+do it in a loop of their own.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class ThreadPieces:
         return at, np.clip(until_ns - (self.floor.ns if self.floor else 0), 0, dur_ns[at])
 
     def divided(self) -> tuple[Ints, Ints, Ints]:
-        """Starts, durations and categories, with what is kernel as a piece of its own, behind the dispatch."""
+        """Starts and durations in ns, and categories; an operator's estimated kernel is a piece after its dispatch."""
         at, kernel_ns = self.kernels(self.owner, self.dur_ns)
         dur_ns = self.dur_ns.copy()
         dur_ns[at] -= kernel_ns

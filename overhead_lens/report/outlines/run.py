@@ -64,7 +64,7 @@ _MOST_FRAMES, _MOST_THREADS, _BRIEF_THREADS, _MOST_RANKS, _BRIEF_RANKS = 20, 24,
 # Kernels beyond this share of a step: making anything else faster gains little.
 _WORK_SHARE = 0.8
 _BRIEF_DEVICES, _MOST_DEVICES = 2, 16
-# Of a step; less needs no word.
+# Corrections below this share of a step are not mentioned.
 _CORRECTED_SHARE = 0.01
 
 _FOUND_BY = {

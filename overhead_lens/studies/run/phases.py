@@ -5,8 +5,8 @@
     |--------- set-up ---------|--- warm-up ---|------------- steps -------------|-- rest --|
       import   compile                compile       compile
 
-Compilations are timed by the compiler's own callbacks, wherever they fall. Imports are a share of the rest of the set-up:
-that of the other stacks taken in it. The other phases are by the clock and hold what is left.
+Compilations are timed by the compiler's own callbacks, wherever they fall. Imports take the share of the remaining set-up that
+they have among the stacks outside compilations. The clock gives the other phases, which hold the rest.
 """
 
 from __future__ import annotations

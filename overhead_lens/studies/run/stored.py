@@ -78,7 +78,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
         begun_ns, first_ns, settled_ns: When the program began, the steps' source was first seen, and their times had settled, by
             ``time.perf_counter_ns``; 0 if that did not happen.
         before: Steps that passed before the first one was looked at.
-        lost, last_ns: Steps after those that there is room for, and the end of the last one; 0 without any.
+        lost, last_ns: Number of steps that exceeded the room for rows, and the end of the last of them; 0 if none did.
         samples, errors: Stacks taken by the sampler in all turns, and stacks that it could not read.
         rate_hz: Stacks a second that were requested in the turns.
         reason: Why there are no stacks; empty where there are.
