@@ -171,8 +171,8 @@ class WindowAnalysis:
     def _lane_of(self, edge: int) -> int:
         return int(self._graph.lane[self._graph.source[edge]]) if edge >= 0 else 0
 
-    def path(self, operators: Sequence[int], kernels: Sequence[int]) -> WindowPath:
-        """The report of the path; operators and kernels by their names' codes."""
+    def path(self, operators: Sequence[int], kernels: Sequence[int], modules: Sequence[int]) -> WindowPath:
+        """The report of the path; operators, kernels and modules by their names' codes."""
         labels = self.labels
         unexplained_ns = int(self.own[labels.kind == _UNEXPLAINED].sum())
         is_device, is_delay = _IS_DEVICE[labels.kind], _IS_DELAY[labels.kind]
@@ -192,7 +192,7 @@ class WindowAnalysis:
             _there([*kinds, Share(UNEXPLAINED, unexplained_ns, unexplained_ns)]),
             _there(named[: len(operators)]),
             _there(named[len(operators) :]),
-            tuple(self._modules()),
+            tuple(self._modules(modules)),
             tuple(self._slack()),
             self._assumed(),
         )
@@ -228,14 +228,14 @@ class WindowAnalysis:
             free_ns[tried] = unexplained_ns + self._made.longest(groups[tried])
         return list(zip(own_ns.tolist(), totals_ns.tolist(), free_ns.tolist(), strict=True))
 
-    def _modules(self) -> Iterator[Share]:
-        there = np.flatnonzero((self.totals > 0) & (self.labels.module >= 0))
+    def _modules(self, codes: Sequence[int]) -> Iterator[Share]:
+        there = np.flatnonzero((self.totals > 0) & np.isin(self.labels.module, list(codes)))
         number, used = pd.factorize(self.labels.module[there])
         own_ns, totals_ns = (sum_by(number, column[there], len(used)).tolist() for column in (self.own, self.totals))
         shares = [
             Share(self.labels.text(code), *ns) for code, *ns in zip(used.tolist(), own_ns, totals_ns, strict=True)
         ]
-        yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))[:_MOST_NAMES]
+        yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))
 
     def _slack(self) -> Iterator[Slack]:
         """Slack by name and device: the longest chain of all minus the longest chain through the event."""
@@ -380,12 +380,16 @@ class PathAnalysis:
     def analysis(self) -> CriticalPath:
         """The report of the paths."""
         graph, labels = self.graph, self.graph.labels
-        totals = np.zeros(len(labels.kind), dtype=np.int64)
+        totals, own = np.zeros((2, len(labels.kind)), dtype=np.int64)
         for each in self.windows:
             totals[each.used] += each.totals
+            own[each.used] += each.own
         operators = _costliest(labels, labels.operator, totals * ~_IS_DELAY[labels.kind])
         kernels = _costliest(labels, labels.name, totals * _IS_DEVICE[labels.kind])
-        paths = side_by_side(lambda each: each.path(operators, kernels), self.windows, events=len(graph.time_ns))
+        modules = _costliest(labels, labels.module, own)
+        paths = side_by_side(
+            lambda each: each.path(operators, kernels, modules), self.windows, events=len(graph.time_ns)
+        )
         return CriticalPath(tuple(paths), graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
 
     def frame(self) -> pd.DataFrame:

@@ -90,7 +90,8 @@ class WindowPath:
     # The costliest of all windows by their own host time, the calls in it and the device work that these launched.
     operators: tuple[Share, ...]
     kernels: tuple[Share, ...]  # The costliest device events of all windows by name.
-    modules: tuple[Share, ...]  # Innermost ``nn.Module`` of the host's pieces, and of the launch of device events.
+    # Innermost ``nn.Module`` of the host's pieces, and of the launch of device events: most time on the paths of all windows.
+    modules: tuple[Share, ...]
     slack: tuple[Slack, ...]  # Device events beside the path by name and device, the least slack first.
     assumed: Mapping[str, int]  # Steps of the path that rest on an assumption, by its name; no zeros.
 

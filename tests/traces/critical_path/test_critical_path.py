@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -365,6 +366,21 @@ def test_modules_of_the_host_and_of_what_it_launched() -> None:
         ("nn.Module: Linear_0", 2 + 1 + 12, 2 + 1 + 4 + 12),
         ("nn.Module: Model_0", 2, 2 + 6),
     ]
+
+
+def test_modules_are_those_of_all_steps_together() -> None:
+    entries = [timed(0, 400, "train.py(1): main", "python_function")]
+    for step, lasting in ((1, [10] * 10 + [9]), (2, [10] * 9 + [9, 30])):
+        now = 200 * (step - 1)
+        entries.append(timed(now, 200, f"ProfilerStep#{step}", "user_annotation"))
+        for number, ns in enumerate(lasting):
+            entries.append(timed(now, ns, f"nn.Module: M{number}_0", "python_function"))
+            now += ns
+    sums: Counter[str] = Counter()
+    for path in critical_path(*entries).windows:
+        sums.update({share.name: share.ns for share in path.modules})
+    # The ten with most time in both steps, each with the time of both.
+    assert sums == {"nn.Module: M10_0": 9 + 30, **{f"nn.Module: M{number}_0": 10 + 10 for number in range(9)}}
 
 
 def test_a_trace_without_host_events_is_its_busiest_stream() -> None:

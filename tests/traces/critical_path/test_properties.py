@@ -186,7 +186,7 @@ def check_what_if_something_were_free(path: WindowPath, window: WindowAnalysis) 
 def check_slack(window: WindowAnalysis, expected_ns: int) -> None:
     """An event can be longer by its slack and no longer."""
     graph, trace = made(window), window._graph
-    least = {(each.kernel, each.device): each.least_ns for each in window.path([], []).slack}
+    least = {(each.kernel, each.device): each.least_ns for each in window.path([], [], []).slack}
     on_path = set(window._path.nodes.tolist())
     event = trace.event[window._low : window._high]
     for node in np.flatnonzero((event >= 0) & (window._path.tail_ns >= 0)).tolist():
