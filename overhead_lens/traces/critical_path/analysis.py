@@ -204,8 +204,7 @@ class WindowAnalysis:
         edges = _LASTS[graph.kind[self._edges]]
         sums = sum_by(made.label[edges], made.weight_ns[edges], count)
         # An edge that leaves the window lasts inside it as well, wherever it leads.
-        edge = self._last_edge
-        leaving = np.flatnonzero((edge >= 0) & (made.last >= 0) & _LASTS[graph.kind[edge]]) if len(edge) else edge
+        leaving = np.flatnonzero(self._last_edge >= 0)
         sums += sum_by(made.last_label[leaving], made.last_weight_ns[leaving], count)
         return np.maximum(sums, self.own)
 

@@ -319,6 +319,17 @@ def test_a_kernel_that_lasts_over_all_of_a_step() -> None:
     assert (path.wall_ns, on_path(path), if_free(path.kernels)) == (7, {"compute": 7}, {"gemm": 0})
 
 
+def test_a_kernel_that_lasts_over_all_of_a_step_beside_its_path() -> None:
+    path = window(
+        timed(0, 29, "train.py(1): main", "python_function"),
+        timed(5, 7, STEP, "user_annotation"),
+        call("[)", 1),
+        timed(1, 17, "ncclDevKernel_AllReduce", "kernel", (0, 7), device=0, stream=7, correlation=1),
+    )
+    assert path.kinds == (Share("python", 7, 7, 7), Share("communication", 0, 7, 7))
+    assert path.kernels == (Share("ncclDevKernel_AllReduce", 0, 7, 7),)
+
+
 def test_steps_that_overlap_have_one_path() -> None:
     found = critical_path(
         drawn("[--------)", STEP, "user_annotation"),
