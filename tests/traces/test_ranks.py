@@ -45,6 +45,41 @@ def test_the_last_to_join_is_the_slowest() -> None:
     assert (compute.min_ns, compute.median_ns, compute.max_ns, compute.max_rank) == (100, 110, 140, "1")
 
 
+def test_the_slowest_is_the_one_that_others_wait_for() -> None:
+    # Rank 0 comes last in the first, rank 2 in the second; rank 1 waits least and holds nobody up.
+    found = compare_ranks([rank(0, 100, [5, 35]), rank(1, 100, [15, 10]), rank(2, 100, [45, 5])])
+    assert [each.wait_ns for each in found.ranks] == [30, 15, 40]
+    assert found.stragglers is not None
+    assert [(each.rank, each.lost_ns) for each in found.stragglers.holders] == [("0", 50), ("2", 35)]
+    assert found.slowest == "0"
+    assert ranks_sentence(found).startswith("Rank 0 is the slowest of 3 ranks")
+
+
+def test_a_rank_that_was_kept_waiting_itself_is_not_the_slowest() -> None:
+    """Ranks 0, 2 and 3 begin together; rank 0 comes late to rank 1, and that therefore to ranks 2 and 3."""
+    joined = {
+        0: [("all", 0, 5), ("first", 100, 5)],
+        1: [("first", 5, 100), ("second", 110, 5)],
+        2: [("all", 0, 5), ("second", 10, 105)],
+        3: [("all", 0, 5), ("second", 10, 105)],
+    }
+    found = compare_ranks(
+        [
+            analyzer_of(
+                *(collective(start, dur, group=group, Seq=1) for group, start, dur in times),
+                distributedInfo={"rank": number, "world_size": 4},
+            ).analysis()
+            for number, times in joined.items()
+        ]
+    )
+    assert found.stragglers is not None
+    assert {each.rank: (each.own_ns, each.passed_on_ns) for each in found.stragglers.holders if each.lost_ns} == {
+        "0": (95, 0),
+        "1": (2 * 5, 2 * 95),
+    }
+    assert found.slowest == "0"
+
+
 def test_the_host_explains_a_straggler() -> None:
     found = compare_ranks(
         [rank(0, 10, [90], python_ns=20), rank(1, 10, [5], python_ns=95), rank(2, 10, [90], python_ns=20)]

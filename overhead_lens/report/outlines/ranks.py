@@ -84,7 +84,7 @@ def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterat
         bars.append(Bars([host_bar(name, format_ns(ns), host, full_ns) for name, ns, host in hosts], described))
     if ranks.by_collectives:
         longest_ns = max(rank.wait_ns + rank.transfer_ns for rank in shown)
-        described = "Time of each rank in collectives; the rank that waits least is the straggler."
+        described = "Time of each rank in collectives; the others wait longest for the work of the slowest."
         bars.append(Bars([_collectives(rank, ranks, longest_ns) for rank in shown], described))
     stragglers = ranks.stragglers
     lines = [] if stragglers is None else straggler_lines(stragglers)

@@ -85,7 +85,7 @@ class RanksAnalysis:
     """What a comparison of ranks found.
 
     Attributes:
-        slowest: Label of the straggler: with matched collectives the rank that waits least, as all others wait for it;
+        slowest: Label of the straggler: with matched collectives the rank whose own work the others wait for longest;
             without, the rank with the longest window.
         by_collectives: Whether collectives decided.
         spreads: Per quantity, widest first.
@@ -167,8 +167,13 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     # A rank with a truncated recording seems to have waited less.
     most = max(rank.collectives for rank in ranks)
     taking_part = [rank for rank in ranks if rank.collectives == most]
-    slowest = min(taking_part, key=lambda rank: rank.wait_ns if by_collectives else -rank.wall_ns)
     delays = stragglers([rank.label for rank in ranks], matches)
+    # What a rank passes on is another one's doing.
+    own_ns = {holder.rank: holder.own_ns for holder in delays.holders} if delays is not None else {}
+    slowest = max(
+        taking_part,
+        key=lambda rank: (own_ns.get(rank.label, 0), -rank.wait_ns) if by_collectives else (rank.wall_ns, 0),
+    )
     return RanksAnalysis(
         ranks,
         slowest.label,

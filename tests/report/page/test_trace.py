@@ -208,7 +208,7 @@ def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
 def test_of_many_ranks_the_slow_ones_and_the_fastest_are_shown(
     collective_ns: Callable[[int], list[int]], fastest: int
 ) -> None:
-    # With collectives the one that waits least is the slowest, without the one with the longest window.
+    # With collectives the one that the others wait for is the slowest, without the one with the longest window.
     slowest = 69 - fastest
     page = job_outline(Job.of([rank(number, 100 + number, collective_ns(number)) for number in range(70)]))
     table = next(block for block in section(page, "Ranks").blocks if isinstance(block, Table))
