@@ -254,12 +254,14 @@ class WindowAnalysis:
         least_ns = np.full(len(alike), np.iinfo(np.int64).max)
         np.minimum.at(least_ns, number[beside], slack_ns[beside])
         total_ns = sum_by(number[beside], slack_ns[beside], len(alike))
-        there = np.flatnonzero(count)
-        name, place = np.divmod(alike[there], max(1, len(devices)))
-        figures = (column[there].tolist() for column in (count, on_count, least_ns, total_ns))
+        least_ns[count == 0] = 0
+        name, place = np.divmod(alike, max(1, len(devices)))
+        figures = (column.tolist() for column in (count, on_count, least_ns, total_ns))
         names = (graph.labels.names[code] for code in name.tolist())
         slacks = map(Slack, names, map(str, devices[place].tolist()), *figures)
-        yield from sorted(slacks, key=lambda slack: (slack.least_ns, slack.total_ns, slack.kernel, slack.device))
+        yield from sorted(
+            slacks, key=lambda slack: (not slack.count, slack.least_ns, slack.total_ns, slack.kernel, slack.device)
+        )
 
     def _assumed(self) -> Mapping[str, int]:
         kinds = self._graph.kind[self._edges]

@@ -56,12 +56,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Slack:
-    """Device events of one name beside the path: by how much they could be longer without making the path longer.
+    """Device events of one name: by how much those beside the path could at most be longer without making the path longer.
 
     Attributes:
         count: Those beside the path that end in the window.
-        on_path: Further ones on the path.
-        least_ns, total_ns: Of the slacks of the ``count`` events.
+        on_path: Further ones, on the path.
+        least_ns, total_ns: Of the slacks of the ``count`` events; 0 if there are none.
     """
 
     kernel: str
@@ -92,7 +92,7 @@ class WindowPath:
     kernels: tuple[Share, ...]  # The costliest device events of all windows by name.
     # Innermost ``nn.Module`` of the host's pieces, and of the launch of device events: most time on the paths of all windows.
     modules: tuple[Share, ...]
-    slack: tuple[Slack, ...]  # Device events beside the path by name and device, the least slack first.
+    slack: tuple[Slack, ...]  # Device events by name and device, the least slack first; those on the path only last.
     assumed: Mapping[str, int]  # Steps of the path that rest on an assumption, by its name; no zeros.
 
     def __post_init__(self) -> None:

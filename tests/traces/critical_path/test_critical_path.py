@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.report.outline import Table
+from overhead_lens.report.outlines.recorded.critical_path import path_sections
 from overhead_lens.traces.critical_path.model import CriticalPath, Share, Slack, WindowPath
 from tests.drawn.timelines import AUTOGRAD, WORKER, analyzer_of, call, drawn, kernel, timed
 
@@ -328,6 +330,29 @@ def test_a_kernel_that_lasts_over_all_of_a_step_beside_its_path() -> None:
     )
     assert path.kinds == (Share("python", 7, 7, 7), Share("communication", 0, 7, 7))
     assert path.kernels == (Share("ncclDevKernel_AllReduce", 0, 7, 7),)
+
+
+def test_slack_counts_what_is_on_the_path_of_other_steps() -> None:
+    found = critical_path(
+        timed(0, 40, "train.py(1): main", "python_function"),
+        timed(0, 20, STEP, "user_annotation"),
+        timed(20, 20, "ProfilerStep#2", "user_annotation"),
+        timed(0, 1, "cudaLaunchKernel", "cuda_runtime", correlation=1),
+        timed(1, 14, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=1),
+        timed(1, 15, "cudaDeviceSynchronize", "cuda_runtime", correlation=2),
+        timed(20, 1, "cudaLaunchKernel", "cuda_runtime", correlation=3),
+        timed(21, 4, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=3),
+    )
+    # It may end with the second step, 15 later.
+    slacks = [slack for path in found.windows for slack in path.slack]
+    assert slacks == [Slack("gemm", "0", 0, 1, 0, 0), Slack("gemm", "0", 1, 0, 15, 15)]
+    (rows,) = (
+        [[cell.text for cell in row.cells] for row in block.rows]
+        for section in path_sections(found)
+        for block in section.blocks
+        if isinstance(block, Table) and "without making the path longer" in block.caption
+    )
+    assert rows == [["15 ns", "15 ns", "1", "1", "0", "gemm"]]
 
 
 def test_steps_that_overlap_have_one_path() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, names, numbers, row, share, time
@@ -15,6 +15,7 @@ from overhead_lens.traces.critical_path.model import (
     CriticalPath,
     PathOverRanks,
     Share,
+    Slack,
     StepOverRanks,
     WindowPath,
 )
@@ -139,20 +140,26 @@ def _made_of(window: WindowPath) -> str:
 
 def _slack(path: CriticalPath) -> Table:
     """For all steps together."""
-    sums: dict[tuple[str, str], list[int]] = {}
+    alike: defaultdict[tuple[str, str], list[Slack]] = defaultdict(list)
     for slack in (slack for window in path.windows for slack in window.slack):
-        least_ns, total_ns, beside, on_path = sums.get((slack.kernel, slack.device), [slack.least_ns, 0, 0, 0])
-        sums[slack.kernel, slack.device] = [
-            min(least_ns, slack.least_ns), total_ns + slack.total_ns, beside + slack.count, on_path + slack.on_path
-        ]  # fmt: skip
+        alike[slack.kernel, slack.device].append(slack)
+    sums = sorted(
+        (
+            min(slack.least_ns for slack in slacks if slack.count),
+            sum(slack.total_ns for slack in slacks),
+            beside,
+            sum(slack.on_path for slack in slacks),
+            *key,
+        )
+        for key, slacks in alike.items()
+        if (beside := sum(slack.count for slack in slacks))
+    )
     rows = [
         row(time(least_ns), time(total_ns / beside), count(beside), count(on_path), device, kernel_name(name))
-        for (name, device), (least_ns, total_ns, beside, on_path) in sorted(
-            sums.items(), key=lambda item: (item[1], item[0])
-        )
+        for least_ns, total_ns, beside, on_path, name, device in sums
     ]
     columns = [*numbers("least slack", "mean slack"), *numbers("beside the path", "on the path", gives_way=1)]
-    caption = "device events beside the path: by how much one could be longer without making the path longer"
+    caption = "device events beside the path: by how much one could at most be longer without making the path longer"
     return Table([*columns, names("device", gives_way=2), names("kernel")], rows[:_MOST_SLACK], caption)
 
 
