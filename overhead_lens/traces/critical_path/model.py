@@ -23,7 +23,7 @@ KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, GAP, QUEUE, UNEXPLAINED)
 - ``launch_latency``: from a launch to the start on a device that was free, as far as it is usual in this trace;
 - ``device_gap``: from the end of what a device event had to wait for to its start, as far as it is usual in this trace;
 - ``queue``: the rest until the start: launched, and nothing in the trace says what it waited for;
-- ``unexplained``: nothing that was recorded says what this interval was spent on.
+- ``unexplained``: nothing that was recorded in this interval is known to lead to what follows.
 """
 
 PART_COLUMNS: Columns = {
