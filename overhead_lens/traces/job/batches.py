@@ -124,8 +124,9 @@ def _notes(points: Sequence[BatchPoint]) -> list[str]:
     ]
     kernels = [point.kernels for point in points if point.kernels]
     if kernels and max(kernels) > _SAME_MODEL * min(kernels):
+        units = " or ".join(sorted({point.per for point in points if point.kernels}))
         notes.append(
-            f"the traces have {min(kernels):,.0f} to {max(kernels):,.0f} kernels per step: are they of one model and one phase?"
+            f"the traces have {min(kernels):,.0f} to {max(kernels):,.0f} kernels per {units}: are they of one model and one phase?"
         )
     if not all(point.device for point in points):
         notes.append("traces without device work tell nothing of what bounds")

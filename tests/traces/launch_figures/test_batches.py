@@ -14,7 +14,7 @@ from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from tests.cli.run import error_line, lens
 from tests.documents import validated
-from tests.drawn.timelines import analyzer_of, call, drawn, kernel
+from tests.drawn.timelines import analyzer_of, call, drawn, kernel, timed
 from tests.drawn.trace_text import document, written
 from tests.excerpts import excerpt
 
@@ -81,6 +81,17 @@ def test_what_is_not_one_model_or_has_no_device() -> None:
     assert "traces without device work tell nothing of what bounds" in found.notes
     assert found.points[-1].bound is None
     assert compare_batches([]).points == ()
+
+
+def test_kernels_of_traces_without_steps_are_those_of_the_trace() -> None:
+    two, four = (
+        analyzer_of(*(timed(4 * number, 2, "gemm", "kernel", (0, 7), device=0, stream=7) for number in range(count)))
+        for count in (2, 4)
+    )
+    mixed = compare_batches([at(2), four.analysis()], [1, 2])
+    alone = compare_batches([two.analysis(), four.analysis()], [1, 2])
+    for found, unit in ((mixed, "step or trace"), (alone, "trace")):
+        assert f"the traces have 2 to 4 kernels per {unit}: are they of one model and one phase?" in found.notes
 
 
 def test_they_are_shown() -> None:
