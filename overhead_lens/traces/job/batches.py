@@ -70,7 +70,7 @@ def compare_batches(analyses: Sequence[TraceAnalysis], sizes: Sequence[int] | No
         (_point(analysis, size) for analysis, size in zip(analyses, given, strict=True)),
         key=lambda point: (point.batch is None, point.batch or 0, point.path),
     )
-    sized = [point for point in points if point.batch is not None]
+    sized = [point for point in points if point.batch is not None and point.device]
     return Batches(
         tuple(points),
         _from([(point.batch or 0, point.bound == "device") for point in sized]),
@@ -126,7 +126,8 @@ def _notes(points: Sequence[BatchPoint]) -> list[str]:
     if kernels and max(kernels) > _SAME_MODEL * min(kernels):
         units = " or ".join(sorted({point.per for point in points if point.kernels}))
         notes.append(
-            f"the traces have {min(kernels):,.0f} to {max(kernels):,.0f} kernels per {units}: are they of one model and one phase?"
+            f"the traces have {min(kernels):,.0f} to {max(kernels):,.0f} kernels per {units}: "
+            "are they of one model and one phase?"
         )
     if not all(point.device for point in points):
         notes.append("traces without device work tell nothing of what bounds")

@@ -94,6 +94,18 @@ def test_kernels_of_traces_without_steps_are_those_of_the_trace() -> None:
         assert f"the traces have 2 to 4 kernels per {unit}: are they of one model and one phase?" in found.notes
 
 
+def test_a_trace_without_device_work_does_not_decide_what_bounds() -> None:
+    host = analyzer_of(drawn("[---)", "aten::mm")).analysis()
+    found = compare_batches([at(18), at(19), host], [1, 2, 4])
+    assert (found.device_bound_from, found.queued_from) == (1, 1)
+    assert batches_sentence(found) == (
+        "Bound by the device at every batch size from 1 on; launches queue behind a busy device from 1 on."
+    )
+    assert batches_sentence(compare_batches([host, host], [1, 2])) == (
+        "Fewer than two traces have a known batch size and device work: nothing can be compared."
+    )
+
+
 def test_they_are_shown() -> None:
     job = Job.of_batches((at(18, path="b.json"), TraceFailure("bad.json", "damaged"), at(2, path="a.json")), [16, 8, 1])
     shown = validated(to_json(job))

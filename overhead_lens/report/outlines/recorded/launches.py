@@ -97,9 +97,9 @@ def _share(ns: int, whole: LaunchFigures) -> str:
 
 def batches_sentence(batches: Batches) -> str:
     """From which batch size on the device bounds."""
-    sizes = [point.batch for point in batches.points if point.batch is not None]
+    sizes = [point.batch for point in batches.points if point.batch is not None and point.device]
     if len(sizes) < 2:
-        return "Fewer than two traces have a known batch size: nothing can be compared."
+        return "Fewer than two traces have a known batch size and device work: nothing can be compared."
     if batches.device_bound_from is None:
         text = f"Not bound by the device at the largest batch size, {sizes[-1]:,}"
     elif batches.device_bound_from == sizes[0]:
