@@ -388,12 +388,11 @@ class StepWatcher:
         chosen = self._chosen
         if chosen is None or chosen.kind == "loop":
             return
-        first = _chain(sys._getframe())
+        _sign(sys._getframe())
         yield 0
-        second = _chain(sys._getframe())
-        same = [frame for frame, again in zip(first, second, strict=False) if frame is again and not _is_ours(frame)]
-        if same:
-            code, line = same[-1].f_code, same[-1].f_lineno
+        home = _signed(sys._getframe())
+        if home is not None:
+            code, line = home
             self._note(home=[code.co_filename, code.co_name, line, line])
 
     def _bare(self, length_ns: int) -> Iterator[int]:
@@ -557,10 +556,20 @@ def _is_ours(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_OURS)
 
 
-def _chain(frame: FrameType | None) -> list[FrameType]:
-    """The frames from the outermost to ``frame``."""
-    chain = []
+def _sign(frame: FrameType | None) -> None:
+    """Sign a frame and those around it. To keep them would keep what a step's functions leave behind, such as its logits."""
     while frame is not None:
-        chain.append(frame)
+        frame.f_trace_lines = False  # which only a debugger looks at
         frame = frame.f_back
-    return chain[::-1]
+
+
+def _signed(frame: FrameType | None) -> tuple[CodeType, int] | None:
+    """The innermost of the program's signed frames around ``frame``, its code and its line; their signs are taken off."""
+    home = None
+    while frame is not None:
+        if not frame.f_trace_lines:
+            frame.f_trace_lines = True
+            if home is None and not _is_ours(frame):
+                home = frame.f_code, frame.f_lineno
+        frame = frame.f_back
+    return home

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import json
 import os
 import sys
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -766,6 +768,35 @@ def test_the_frame_around_the_steps_is_their_home(start: Callable[..., Program])
 
     line = train()
     assert program.notes()["home"] == [__file__, "train", line, line]
+
+
+def test_nothing_of_a_step_is_kept_where_the_frame_around_the_steps_is_looked_for(
+    start: Callable[..., Program],
+) -> None:
+    class Logits:
+        pass
+
+    program = start()
+    seen: list[weakref.ref[Logits]] = []
+    alive: list[int] = []
+
+    def train_step() -> None:
+        alive.append(sum(each() is not None for each in seen))
+        logits = Logits()
+        seen.append(weakref.ref(logits))
+        program.mark("optimizer")
+
+    gc.disable()
+    try:
+        for _ in range(6):
+            train_step()
+    finally:
+        gc.enable()
+    assert alive == 6 * [0]
+    frame = sys._getframe()
+    assert program.notes()["home"][:2] == [__file__, frame.f_code.co_name]
+    # What a debugger would look at is as it was.
+    assert frame.f_trace_lines
 
 
 def test_counters_of_a_step(start: Callable[..., Program]) -> None:
