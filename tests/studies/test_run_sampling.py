@@ -305,6 +305,24 @@ def test_what_was_due_while_it_rested_is_of_no_turn(
     assert [what for what in drawn.said() if what == "resume"] == 2 * ["resume"]
 
 
+@pytest.mark.parametrize(("before_s", "longest_s"), [(1, 600), (700, 700)])
+def test_a_turn_that_is_longer_than_all_steps_before_it_is_the_last(
+    drawn: Drawn, sampler: RunSampler, before_s: int, longest_s: int
+) -> None:
+    sampler.attend()
+    drawn.wants(1, after_ns=before_s * S)
+    attended(sampler, 1)
+    drawn.said()
+    drawn.now_ns += longest_s * S
+    sampler.attend()
+    assert drawn.said() == ["follow"]
+    drawn.now_ns += S
+    sampler.attend()
+    assert drawn.said() == ["follow", *ENDED]
+    assert (drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (1, 0)
+    assert (len(sampler.sampled), sampler.reason) == (1, "")
+
+
 # ---------------------------------------------------------------- another sampler
 def test_a_program_without_steps_is_looked_at_less_often(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.area.write(Word.FOUND, 0)
@@ -337,6 +355,17 @@ def test_a_thread_that_hardly_runs_while_it_is_sampled_is_stopped_less_often(dra
         turn(drawn, sampler, number, sampled_s=0.1)
     rates = [each for each in drawn.said() if str(each).startswith("start")]
     assert rates == ["start at 25 Hz", "start at 20 Hz"]
+
+
+@pytest.mark.parametrize(("after_s", "restart"), [(59, []), (60, [*ENDED, "start at 100 Hz", "begun"])])
+def test_after_a_long_rest_another_one_begins(
+    drawn: Drawn, sampler: RunSampler, after_s: int, restart: list[str]
+) -> None:
+    turn(drawn, sampler, 1)  # its rest has lasted for a second
+    drawn.said()
+    drawn.wants(3, after_ns=after_s * S)
+    sampler.attend()
+    assert drawn.said() == [*restart, ("place", MODEL, 1_000 + drawn.started), "resume"]
 
 
 def test_what_threads_run_while_it_rests_is_known_whatever_sampler_comes_next(

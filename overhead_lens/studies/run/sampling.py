@@ -31,6 +31,10 @@ _HELD_STACKS = 2.5
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
 _WHOLE_AFTER_S = 10.0
 _BUSY_SHARE = 0.05
+# After so long a rest, catching up takes longer than to begin anew.
+_LONGEST_REST_S = 60.0
+# In a turn that is longer, and longer than all steps before it, the steps have ended.
+_LONGEST_TURN_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ class RunSampler:
         self._began_s = 0.0
         self._running: PySpy | None = None
         self._placement, self._rested = Placement(pid), ThreadClocks(pid)
-        self._has_steps = False
+        # When steps were found, and when the last turn began.
+        self._found_s = self._placed_s = 0.0
         self._rate_hz, self._children = RATE_HZ, False
         self._alive: frozenset[int] = frozenset()
         self._clocks: list[tuple[int, int]] = []
@@ -105,8 +110,8 @@ class RunSampler:
     def attend(self) -> None:
         """Do what the program asks for."""
         area = self._area
-        if not self._has_steps and area.read(Word.FOUND):
-            self._has_steps = True
+        if not self._found_s and area.read(Word.FOUND):
+            self._found_s = time.monotonic()
             self._rested.begin()
         if self._state is _State.WAITING and area.read(Word.STARTED_NS):
             self._refusing(self._start)
@@ -121,6 +126,8 @@ class RunSampler:
             elif self._state is _State.PLACED:
                 self._placement.follow()
                 self._release()
+                if self._is_turn_over():
+                    self._end()
             elif self._is_whole():
                 self._refusing(lambda: self._restart(_LEAST_RATE_HZ))
 
@@ -148,6 +155,11 @@ class RunSampler:
         """Whether it takes what was due while it was paused; False where that is not known."""
         late = self._running is not None and self._running.caught_up is False
         return late and time.monotonic() < self._catch_up_until_s
+
+    def _is_turn_over(self) -> bool:
+        """Whether the program's steps have ended in this turn, since no request ends it."""
+        now_s = time.monotonic()
+        return now_s - self._placed_s > max(_LONGEST_TURN_S, self._placed_s - self._found_s)
 
     def _is_whole(self) -> bool:
         """Whether the program has shown no step for so long that it is looked at as a whole."""
@@ -178,6 +190,8 @@ class RunSampler:
         elif not self._children and self._has_busy_children():
             self._children = True
             self._restart(self._rate_hz)
+        elif time.monotonic() - self._paused_s > _LONGEST_REST_S:
+            self._restart(self._rate_hz)
         running = self._running
         assert running is not None
         if is_first:
@@ -188,7 +202,7 @@ class RunSampler:
         self.unplaced = self._placement.reason
         running.resume()
         time.sleep(_HELD_STACKS / self._rate_hz)
-        now_s = time.monotonic()
+        now_s = self._placed_s = time.monotonic()
         self._catch_up_until_s = now_s + (now_s - self._paused_s if self._state is _State.RESTING else 0.0)
         self._state = _State.PLACED
 
