@@ -116,6 +116,8 @@ class _OutermostModules:
         self._watcher = watcher
         self._class: Any = None
         self._own: Any = None
+        # It stands in place of that; the program may put a function around it.
+        self._ours: Any = None
         self._inside: set[int] = set()
         self._over = False
         watcher.let_go["module"] = self._end
@@ -125,17 +127,17 @@ class _OutermostModules:
         if not self._over:
             self._class = module.Module
             self._own = self._class.__call__
-            self._class.__call__ = self._marking(self._own)
+            self._class.__call__ = self._ours = self._marking(self._own)
 
     def leave(self) -> None:
         """Restore the class's own method."""
-        if self._class is not None:
+        if self._class is not None and self._class.__call__ is self._ours:
             self._class.__call__ = self._own
 
     def put_back(self) -> None:
         """Replace the method again."""
-        if self._class is not None and not self._over:
-            self._class.__call__ = self._marking(self._own)
+        if self._class is not None and self._class.__call__ is self._own:
+            self._class.__call__ = self._ours
 
     def leave_to_compiler(self) -> None:
         """Called before anything is compiled: from now on only compiled modules mark steps."""
@@ -146,16 +148,18 @@ class _OutermostModules:
         compiled = getattr(frames, "OptimizedModule", None)
         if compiled is not None:
             self._class, self._own = compiled, compiled.__call__
-            compiled.__call__ = self._marking(self._own)
+            compiled.__call__ = self._ours = self._marking(self._own)
 
     def _end(self) -> None:
         self.leave()
-        self._over, self._class = True, None
+        self._over, self._class, self._ours = True, None, None
 
     def _marking(self, own: Any) -> Any:
         watcher, inside, this_thread = self._watcher, self._inside, threading.get_ident
 
-        def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        def __call__(module: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            if self._ours is not __call__:  # within a function of the program's, which a compiler looks into
+                return own(module, *args, **kwargs)
             thread = this_thread()
             if thread in inside:
                 return own(module, *args, **kwargs)

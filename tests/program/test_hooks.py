@@ -170,6 +170,46 @@ def test_a_torch_without_these_names_is_left_alone() -> None:
     assert (vars(module), watcher.marks) == ({}, [])
 
 
+def hooked(watcher: Any, module: type) -> dict[str, Action]:
+    watcher.let_go = {}
+    actions = hooks.hooks(watcher)
+    actions["torch.nn.modules.module"].after(SimpleNamespace(Module=module))
+    return actions
+
+
+def test_a_call_that_the_program_has_replaced_stays_so() -> None:
+    class Module:
+        def __call__(self, value: int) -> int:
+            return value + 1
+
+    watcher: Any = Watcher()
+    utils = hooked(watcher, Module)["torch._dynamo.utils"]
+    own: Any = Module.__call__
+    seen: list[int] = []
+
+    def counting(self: Module, value: int) -> int:
+        seen.append(value)
+        return own(self, value)
+
+    Module.__call__ = counting  # type: ignore[method-assign]
+    utils.before()
+    utils.after(None)
+    model = Module()
+    assert (Module.__call__, model(3), seen, watcher.marks) == (counting, 4, [3], [("module", id(model))])
+    watcher.let_go["module"]()
+    assert (Module.__call__, model(5), seen) == (counting, 6, [3, 5])
+    assert len(watcher.marks) == 1
+
+
+def test_a_model_may_take_any_keyword() -> None:
+    class Module:
+        def __call__(self, value: int, **named: str) -> tuple[int, dict[str, str]]:
+            return value, named
+
+    hooked(Watcher(), Module)
+    assert Module()(3, module="encoder") == (3, {"module": "encoder"})
+
+
 # ---------------------------------------------------------------- in torch
 SCRIPT = """
 import json, sys, threading
