@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import ctypes
 import fcntl
+import gc
 import os
 import shutil
 import sys
@@ -53,11 +54,18 @@ def begin(folder: str, seconds: float, most_steps: int, most_bytes: int) -> None
     torch = sys.modules.get("torch")
     if torch is None:
         shared.answer("it has not imported torch")
-    elif torch._C._autograd._profiler_enabled():
+    elif torch._C._autograd._profiler_enabled() or _is_other_prepared(torch):
         shared.answer("it uses torch.profiler itself")
     else:
         limits = (_Recording(torch), shared, seconds, most_steps, most_bytes)
         threading.Thread(target=_record, args=limits, name="overhead-lens", daemon=True).start()
+
+
+def _is_other_prepared(torch: Any) -> bool:
+    """Whether a profiler of the program warms up: it records as soon as its schedule says so."""
+    kind = torch.autograd.profiler.profile
+    profiles: list[Any] = [each for each in gc.get_objects() if type(each) is kind]
+    return any(profile.entered and profile.kineto_results is None for profile in profiles)
 
 
 class _Folder:

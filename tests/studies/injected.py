@@ -46,9 +46,9 @@ def until(recorded: bool) -> None:
         torch.ones(8) + 1
 
 
-def own_profiler() -> torch.profiler.profile:
+def own_profiler(**options: Any) -> torch.profiler.profile:
     torch._lazy_modules.discard("_inductor")  # it would import that, which takes long
-    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options)
 
 
 def profile_meanwhile() -> bool:
@@ -110,6 +110,17 @@ def fork() -> Any:
 def profile_for_long() -> None:
     with own_profiler():
         time.sleep(1.5)
+
+
+def profile_by_schedule() -> None:
+    """A profiler that warms up for long before it records."""
+    with own_profiler(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)) as own:
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            torch.ones(8) + 1
+        own.step()
+        torch.ones(8) + 1
+        own.step()
 
 
 def wait_in_c() -> None:

@@ -144,11 +144,12 @@ def test_the_programs_own_profiler_goes_first(target: Target, tmp_path: Path) ->
     target.tell("profile_meanwhile")
     traced(target, tmp_path, UNTIL_IT_IS_STOPPED)
     assert target.answer()
-    target.tell("profile_for_long")
-    time.sleep(0.5)
-    with pytest.raises(MeasurementError, match="cannot be traced: it uses torch.profiler itself"):
-        inject(target.itself, UNTIL_IT_IS_STOPPED, tmp_path / "trace.json", threading.Event())
-    target.answer()
+    for profiling in ("profile_for_long", "profile_by_schedule"):
+        target.tell(profiling)
+        time.sleep(0.5)
+        with pytest.raises(MeasurementError, match="cannot be traced: it uses torch.profiler itself"):
+            inject(target.itself, UNTIL_IT_IS_STOPPED, tmp_path / "trace.json", threading.Event())
+        target.answer()
     assert target.ask("state") == target.before
 
 
