@@ -127,7 +127,7 @@ class StepWatcher:
         self._traced_regions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._region_places: dict[str, set[tuple[str, str, int]]] = {}
         area.write(Word.THREAD, threading.get_native_id())
-        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+        self._cores: set[int] = set()
         os.register_at_fork(after_in_child=self._in_child)
 
     # ------------------------------------------------------------------ sources of marks
@@ -406,6 +406,9 @@ class StepWatcher:
 
     def _sampled(self, length_ns: int) -> Iterator[int]:
         """Resume the sampler, and pause it again."""
+        if hasattr(os, "sched_getaffinity") and not self._area.read(Word.PLACED):
+            # The program may have chosen them itself since the last turn.
+            self._cores = os.sched_getaffinity(0)
         self._phase = Phase.ATTACHING
         if (yield from self._request(_SAMPLE)):
             hold_until_sampled(self._area)

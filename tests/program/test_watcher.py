@@ -506,6 +506,25 @@ def test_a_forked_child_of_a_measured_loop_is_silent(
     assert (program.rows(), program.notes()) == before
 
 
+def test_a_forked_child_gets_the_cores_that_the_program_chose(
+    start: Callable[..., Program], forked: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores: list[set[int]] = [{0, 1, 2, 3}]
+    given: list[set[int]] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores[-1], raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, chosen: given.append(chosen), raising=False)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda *_: None, raising=False)
+    program = start()
+    (in_child,) = forked
+    cores.append({0, 1})
+    program.chosen("optimizer")
+    run_on(program, 40, answering(program))
+    assert program.phases()[-1][0] == Phase.SAMPLED
+    program.area.write(Word.PLACED, 1)
+    in_child()
+    assert given == [{0, 1}]
+
+
 # ---------------------------------------------------------------- instruments in turns
 def warmed_up(program: Program, *steps_ms: int, compiling: tuple[int, ...] = ()) -> int:
     """Steps of warm-up when steps last as long as given, and then as the last."""
