@@ -1,6 +1,7 @@
 """The recorder of a run, with a stand-in of its sampler."""
 
 import re
+import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,3 +57,17 @@ def test_work_in_child_processes_is_said(own_s: float, child_s: float, said: boo
     warnings = [COMPUTED.fullmatch(warning) for warning in read_run(path).meta.warnings if "child" in warning]
     assert len(warnings) == said
     assert all(match is not None and float(match["children"]) >= child_s for match in warnings)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_to_the_recorder_is_passed_on(number: signal.Signals) -> None:
+    sent: list[int] = []
+    child: Any = SimpleNamespace(send_signal=sent.append)
+    before = signal.signal(number, lambda *_: sent.append(0))
+    try:
+        with record._left_to(child):
+            signal.raise_signal(number)
+        signal.raise_signal(number)
+    finally:
+        signal.signal(number, before)
+    assert sent == [number, 0]

@@ -108,15 +108,17 @@ def _start(program: Program, folder: Path) -> subprocess.Popen[bytes]:
 @contextmanager
 def _left_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
     """Leave Ctrl-C to the program, which is of the terminal's process group, and pass on what is sent to us alone."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    # Slurm sends the last two, before a job's time is up, to the processes that it has started itself.
+    passed_on = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *passed_on)}
 
     def pass_on(number: int, _frame: object) -> None:
         with suppress(ProcessLookupError):
             child.send_signal(number)
 
     signal.signal(signal.SIGINT, lambda *_: None)
-    signal.signal(signal.SIGTERM, pass_on)
-    signal.signal(signal.SIGHUP, pass_on)
+    for number in passed_on:
+        signal.signal(number, pass_on)
     try:
         yield
     finally:
