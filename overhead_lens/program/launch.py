@@ -13,7 +13,7 @@ import runpy
 import sys
 import time
 from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any
@@ -27,8 +27,8 @@ from overhead_lens.program.watcher import KINDS, StepWatcher
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
 
-def main() -> None:
-    """Run the program that the command line names."""
+def main(before: frozenset[str]) -> None:
+    """Run the program that the command line names; ``before`` are the modules that Python had imported by itself."""
     folder, options, *command = sys.argv[1:]
     settings = json.loads(options)
     _let_trace(settings["tracer_pid"])
@@ -39,6 +39,7 @@ def main() -> None:
     actions = hooks(watcher)
     watch_collections(watcher)
     run = _prepare(command, compiling)
+    _forget_hidden(before)
     sys.meta_path.insert(0, AroundImport(actions, compiling.modules))
     area.write(Word.STARTED_NS, time.perf_counter_ns())
     try:
@@ -127,6 +128,15 @@ def _set_first_path(path: str, *, always: bool = False) -> None:
     """Replace our own start folder in ``sys.path`` by ``path``, if Python would have an entry there."""
     if always or not getattr(sys.flags, "safe_path", False):
         sys.path[:1] = [path] if not getattr(sys.flags, "safe_path", False) else [path, *sys.path[:1]]
+
+
+def _forget_hidden(before: frozenset[str]) -> None:
+    """Let the program import modules of its own whose names are those of others that only we have imported."""
+    for name in set(sys.modules) - before:
+        package = name.partition(".")[0]
+        own = PathFinder.find_spec(package, sys.path[:1])
+        if package != "overhead_lens" and own is not None and own.loader is not None:
+            del sys.modules[name]
 
 
 def _report(error: BaseException) -> None:

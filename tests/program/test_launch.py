@@ -60,3 +60,14 @@ threading.Thread(target=serve).start()
     rows = area.rows()
     assert len(rows) >= 15
     assert area.read(Word.FINISHED_NS) >= rows[-1].end_ns
+
+
+@pytest.mark.parametrize("command", [("main.py",), ("-m", "main")])
+def test_a_module_of_the_program_goes_before_one_of_the_standard_library(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "statistics.py").write_text("who = 'the program'\n", encoding="utf-8")
+    (tmp_path / "resource").mkdir()  # not a module
+    text = "import resource, statistics\nfor _ in range(4):\n    resource.getpagesize()\nprint(statistics.who)\n"
+    (tmp_path / "main.py").write_text(text, encoding="utf-8")
+    assert run(tmp_path, "main.py:3", *command) == "the program\n"

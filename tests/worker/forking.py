@@ -120,7 +120,7 @@ def watched() -> None:
 
     launch.hooks = acting
     sys.path.insert(0, str(START.parent))
-    launch.main()
+    launch.main(frozenset(sys.modules))
 
 
 if __name__ == "__main__":
