@@ -166,6 +166,15 @@ def test_an_icicle_is_searched(chromium: Any, pages: dict[str, tuple[Any, Path]]
         assert tree.query_selector_all(".tile.other") == []
 
 
+def test_the_root_is_no_frame_that_is_found(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    _, file = pages["run"]
+    with opened(chromium, file) as shown:
+        tree = tree_of(shown)
+        # The root is named "all stacks of the step".
+        tree.query_selector("[type=search]").fill("step")
+        assert tree.query_selector("output").inner_text() == "no frame of that name"
+
+
 # The widths of the outermost frames of a name, summed another way: down from the root.
 SUMMED = """words => {
   const { trees: [[{ names: places, parents, sizes }]], texts } = JSON.parse(document.getElementById("icicles").textContent);

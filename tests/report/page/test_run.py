@@ -143,6 +143,12 @@ def test_stacks_are_drawn_from_the_steps_loop_on(tmp_path: Path) -> None:
     ]
 
 
+def test_the_root_of_the_stacks_has_no_category_and_no_rule(tmp_path: Path) -> None:
+    (icicle,) = icicles(run_outline(stored(tmp_path / "run")), "Sampled stacks")
+    for tile, category in ((icicle.tree.tiles[0], ""), (icicle.tree.tiles[1], "python, user")):
+        assert (tile.values[0], bool(tile.values[3])) == (category, bool(category))
+
+
 def test_compilations_that_the_clock_times_are_not_drawn(tmp_path: Path) -> None:
     steps = bare(*[100] * 9, {"ns": 1_000, "compile_ns": 900})
     turn = [main(WORK, 600), main(WAIT, 400), main(COMPILING, 7_000)]

@@ -92,7 +92,8 @@
       output.textContent = "";
       if (words) {
         const { names, parents, sizes } = shown;
-        matches = new Set(names.flatMap((name, node) => (name.toLowerCase().includes(words) ? [node] : [])));
+        // The root is the whole, not a frame.
+        matches = new Set(names.flatMap((name, node) => (node && name.toLowerCase().includes(words) ? [node] : [])));
         // A frame below another that was found is in its width already.
         let width = 0;
         for (const node of matches) {

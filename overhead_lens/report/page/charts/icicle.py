@@ -133,7 +133,7 @@ def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> Tile:
     is_clear = strength >= 0.05
     sign = ("+ " if delta_ns > 0 else "- ") if is_clear else ""
     ink = _mixed(_EVEN, _SLOWER if delta_ns > 0 else _FASTER, strength**0.5 if is_clear else 0.0)
-    values = (*map(format_ns, times), format_signed_ns(delta_ns), pair.node.attribution.category)
+    values = (*map(format_ns, times), format_signed_ns(delta_ns), _category(pair.node))
     # Whole numbers, so that the parts of a frame never sum to more than it.
     size = sum(count * round(scale * _FINE) for count, scale in zip(pair.counts, scales, strict=True))
     return Tile(pair.parent, sign + _place(pair.node), size, ink, values)
@@ -150,12 +150,17 @@ def _place(node: Node) -> str:
 
 
 def _category(node: Node) -> str:
+    """Category and part; nothing of the root."""
+    if node.parent == ROOT:
+        return ""
     part = f", {node.attribution.part}" if node.attribution.part else ""
     return f"{node.attribution.category}{part}"
 
 
 def _rule(node: Node) -> tuple[str, str]:
-    """The rule that claimed the frame, and its source."""
+    """The rule that claimed the frame, and its source; nothing of the root."""
+    if node.parent == ROOT:
+        return "", ""
     if node.folded:
         return "several", ""
     if node.rule is None:
