@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.readers.py_spy.stacks import parse_stacks
-from overhead_lens.report.page.charts.tree import ROOT, Node, folded, tree_of
+from overhead_lens.report.outline import Notes
+from overhead_lens.report.page.charts.icicle import difference_icicle, icicle
+from overhead_lens.report.page.charts.tree import ROOT, Node, callers_of, folded, tree_of
+from overhead_lens.report.page.model import Icicle
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.classifier import default_classifier
 
@@ -83,6 +86,44 @@ def test_no_more_frames_than_asked_for() -> None:
     assert (rest.folded, rest.own) == (30, sum(range(1, 31)))
 
 
+def test_small_innermost_frames_have_the_category_of_their_time() -> None:
+    kernels = [stack(USER, ADD, f"at::native::k{at}_kernel (libtorch_cpu.so)") for at in range(8)]
+    result = folded(callers_of(tree(*kernels, stack(USER, count=12))), 100, 0.1)
+    assert drawn(result.nodes) == [(ROOT, "the", 20, 0), (0, "step", 12, 12), (0, "24", 8, 8)]
+    assert (result.nodes[2].attribution.category, result.frames, result.stacks) == ("kernel", 24, 8)
+
+
+def test_innermost_frames_stay_however_many_callers_others_have() -> None:
+    callers = [f"f{at} (m{at}.py:1)" for at in range(30)]
+    stacks = [stack(*callers, f"at::native::k{at}_kernel (libtorch_cpu.so)", count=10) for at in range(300)]
+    nodes = [node for node in folded(callers_of(tree(*stacks)), 1_200, 0.0005).nodes if not node.folded]
+    assert len(nodes) == 1_200
+    assert sum(node.parent == 0 for node in nodes) == 300
+
+
+def test_the_page_says_what_is_folded_of_both_trees() -> None:
+    stacks = [stack(USER, ADD, f"at::native::k{at}_kernel (libtorch_cpu.so)") for at in range(1_500)]
+    picture, said = icicle(tree(*stacks), 1_500, "call")
+    small = "of less than 0.05% each or beyond the 1,200 largest"
+    assert said == Notes(
+        [
+            "1,500 stacks; the whole width is 1.50 µs per call.",
+            f"Folded: 303 frames {small}; 20.2% of the stacks end in them.",
+            f"Folded with the innermost on top: 3,301 frames {small}; 20.1% of the stacks end in them.",
+        ]
+    )
+    assert isinstance(picture, Icicle)
+    assert picture.callers is not None
+    assert [len(each.tiles) for each in (picture.tree, picture.callers)] == [1_200 + 1, 1_200 + 1 + 1_199]
+
+
+def test_the_page_says_what_is_folded_of_a_difference() -> None:
+    base, new = (tree(stack(USER, count=9_999), stack(USER, leaf)) for leaf in (ADD, EMPTY))
+    _, said = difference_icicle(base, new, (1_000, 1_000), "call")
+    assert isinstance(said, Notes)
+    assert said.lines[1:] == ["Folded: 2 frames of less than 0.05% each or beyond the 1,200 largest."]
+
+
 NAMES = st.sampled_from(["f (a.py:1)", "g (a.py:2)", "f (b.py:1)", ADD, EMPTY])
 STACKS = st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=6), st.integers(1, 50)), min_size=1, max_size=12)
 
@@ -98,3 +139,15 @@ def test_totals_sum_whatever_is_folded(given_stacks: list, most: int, least_shar
             below[node.parent] += node.total
         assert all(node.total == node.own + below[place] for place, node in enumerate(nodes))
         assert nodes[0].total == whole == sum(node.own for node in nodes)
+
+
+@given(STACKS, st.integers(1, 12), st.sampled_from([0.0, 0.01, 0.2]))
+def test_innermost_frames_sum_to_the_whole_whatever_is_folded(given_stacks: list, most: int, least_share: float) -> None:
+    stacks = [stack(*names, count=count) for names, count in given_stacks]
+    whole = sum(each.count for each in stacks)
+    for nodes in (callers_of(tree(*stacks)), folded(callers_of(tree(*stacks)), most, least_share).nodes):
+        assert sum(node.total for node in nodes if node.parent == 0) == whole == sum(node.own for node in nodes)
+        below: Counter[int] = Counter()
+        for node in nodes:
+            below[node.parent] += node.total
+        assert all(below[place] <= node.total for place, node in enumerate(nodes))

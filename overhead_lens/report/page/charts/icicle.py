@@ -16,6 +16,7 @@ from overhead_lens.units import format_ns, format_signed_ns
 
 MOST_NODES = 1_200
 LEAST_SHARE = 0.0005
+_SMALL = f"of less than {LEAST_SHARE:.2%} each or beyond the {MOST_NODES:,} largest"
 _NAME = 140
 _LONGEST_PATTERN = 160
 _FINE = 10**6
@@ -44,11 +45,10 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
     of_callers = ("category", "self, of the top frame called so", "rule", "source of the rule")
     described = f"Sampled frames of a {per}, outermost on top, each as wide as its share of {whole:,} stacks."
     notes = [f"{whole:,} stacks; the whole width is {format_ns(whole_ns)} per {per}."]
-    if tree.frames:
-        notes.append(
-            f"Folded: {tree.frames:,} frames of less than {LEAST_SHARE:.2%} each or beyond the {MOST_NODES:,} largest, "
-            f"{tree.stacks / whole:.1%} of the stacks."
-        )
+    for how, each in (("", tree), (" with the innermost on top", callers)):
+        if each.frames:
+            ends = f"{each.stacks / whole:.1%} of the stacks end in them"
+            notes.append(f"Folded{how}: {each.frames:,} frames {_SMALL}; {ends}.")
     picture = Icicle(
         Tiles(fields, [_tile(node, [time_of(node.own), time_of(node.total)]) for node in tree.nodes]),
         described,
@@ -70,7 +70,7 @@ def difference_icicle(
     """Two trees laid over each other; a frame is as wide as the mean of both sides, and colored by what it gained or lost."""
     if not base or not new:
         return []
-    merged = _merged(base, new)
+    merged, frames = _merged(base, new)
     scales = [wall_ns / tree[0].total for wall_ns, tree in zip(walls_ns, (base, new), strict=True)]
     most_ns = max((abs(_delta_ns(pair, scales)) for pair in merged[1:]), default=0.0) or 1.0
     tiles = [_changed(pair, scales, most_ns) for pair in merged]
@@ -78,7 +78,8 @@ def difference_icicle(
         f"Frames of both sides, each as wide as the mean of its times: red where the new one takes longer (+), "
         f"blue where it takes less (-); the strongest color is {format_ns(most_ns)} per {per}."
     )
-    return [Icicle(Tiles(("base", "new", "difference", "category"), tiles), described), Notes([described])]
+    gone = [f"Folded: {frames:,} frames {_SMALL}."] if frames else []
+    return [Icicle(Tiles(("base", "new", "difference", "category"), tiles), described), Notes([described, *gone])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,8 @@ class _Pair:
     counts: tuple[int, int]
 
 
-def _merged(base: Sequence[Node], new: Sequence[Node]) -> list[_Pair]:
-    """Both trees as one, a frame being the same if its callers are; the smallest folded."""
+def _merged(base: Sequence[Node], new: Sequence[Node]) -> tuple[list[_Pair], int]:
+    """Both trees as one, a frame being the same if its callers are, and how many frames, the smallest, are folded."""
     index: dict[tuple[int, str], int] = {}
     nodes: list[Node] = []
     counts: list[list[int]] = []
@@ -105,7 +106,8 @@ def _merged(base: Sequence[Node], new: Sequence[Node]) -> list[_Pair]:
                 counts.append([0, 0])
             places.append(place)
             counts[place][side] += node.total
-    return _largest(index, nodes, counts)
+    pairs = _largest(index, nodes, counts)
+    return pairs, len(nodes) - len(pairs)
 
 
 def _largest(index: dict[tuple[int, str], int], nodes: Sequence[Node], counts: Sequence[Sequence[int]]) -> list[_Pair]:

@@ -124,10 +124,13 @@ class _Growing:
 
 
 def callers_of(nodes: Sequence[Node]) -> list[Node]:
-    """The stacks of a tree from their innermost frames on: below each frame its callers; the root stays on top."""
+    """The stacks of a tree from their innermost frames on: below each frame its callers; the root stays on top.
+
+    Stacks end in the frames directly below the root; callers have no time of their own.
+    """
     places: dict[tuple[int, str, Attribution], int] = {}
     frames = list(nodes[:1])
-    total, own = [0] * len(frames), [0] * len(frames)
+    total = [0] * len(frames)
     for node in nodes:
         place, frame = 0, node
         total[0] += node.own
@@ -135,48 +138,54 @@ def callers_of(nodes: Sequence[Node]) -> list[Node]:
             key = place, frame.name, frame.attribution
             if key not in places:
                 places[key] = len(frames)
-                frames.append(replace(frame, parent=place))
+                frames.append(replace(frame, parent=place, own=0))
                 total.append(0)
-                own.append(0)
             place = places[key]
             total[place] += node.own
             frame = nodes[frame.parent]
-        own[place] += node.own
-    return [replace(frame, total=all_, own=ends) for frame, all_, ends in zip(frames, total, own, strict=True)]
+    return [
+        replace(frame, total=all_, own=frame.own if frame.parent else all_)
+        for frame, all_ in zip(frames, total, strict=True)
+    ]
 
 
 def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
     """The tree with at most ``most`` frames, each of at least ``least_share`` of the root; what is smaller is folded.
 
-    A frame is never smaller than those that it calls, so whoever stays has its callers.
+    Frames directly below the root stay first, then the largest; of one size, the outermost. A frame is never smaller than
+    those that it calls, so whoever stays has its callers.
     """
     if not nodes:
         return Folded((), 0, 0)
-    sizes = sorted((node.total for node in nodes), reverse=True)
-    least = max(least_share * nodes[0].total, sizes[most] + 1 if len(nodes) > most else 0)
+    depths = [0]
+    for node in nodes[1:]:
+        depths.append(depths[node.parent] + 1)
+    order = sorted(range(len(nodes)), key=lambda at: (depths[at] > 1, -nodes[at].total, depths[at]))
+    stays = {at for at in order[:most] if nodes[at].total >= least_share * nodes[0].total}
     # Where a frame stands in the result; one that is folded stands at its nearest caller that is not.
     places = [0]
     result = [nodes[0]]
     below: defaultdict[int, list[Node]] = defaultdict(list)
-    for node in nodes[1:]:
+    totals: Counter[int] = Counter()
+    for at, node in enumerate(nodes[1:], 1):
         caller = places[node.parent]
-        if node.total >= least:
+        if at in stays:
             places.append(len(result))
             result.append(replace(node, parent=caller))
         else:
             places.append(caller)
             below[caller].append(node)
-    result.extend(_sum_of(small, caller, result[caller].attribution) for caller, small in below.items())
+            totals[caller] += node.total * (node.parent in stays)
+    result.extend(_sum_of(small, totals[caller], caller, result[caller].attribution) for caller, small in below.items())
     frames = sum(map(len, below.values()))
     return Folded(result, frames, sum(node.own for small in below.values() for node in small))
 
 
-def _sum_of(small: Sequence[Node], caller: int, attribution: Attribution) -> Node:
+def _sum_of(small: Sequence[Node], total: int, caller: int, attribution: Attribution) -> Node:
     """One node for the folded frames below a caller, with the category of most of its time."""
     weights: Counter[Attribution] = Counter({attribution: 0})
     for node in small:
         weights[node.attribution] += node.own
     most = max(weights, key=lambda one: weights[one])
     name = f"{len(small):,} smaller frame{'s' * (len(small) > 1)}"
-    stacks = weights.total()
-    return Node(caller, name, 0, most, None, inherited=True, total=stacks, own=stacks, folded=len(small))
+    return Node(caller, name, 0, most, None, inherited=True, total=total, own=weights.total(), folded=len(small))
