@@ -184,4 +184,4 @@ def thread_stacks(
     fitted = classifier.fitted(stack for group in groups for stack in group)
     stacks = {(each.process, each.thread): group for each, group in zip(threads, groups, strict=True)}
     tree = tree_of(stacks[thread.process, thread.thread], fitted, f"all stacks of {name_of(thread)}")
-    yield from icicle(tree, thread.there_ns, per)
+    yield from icicle(tree, thread.there_ns, per, thread.host)

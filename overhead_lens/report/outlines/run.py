@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,7 +46,7 @@ from overhead_lens.report.outlines.recorded.launches import launch_sections
 from overhead_lens.report.outlines.trace import issue_lines, threads_beside
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
-from overhead_lens.report.page.charts.tree import Node, tree_of
+from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import bounds_text, interval_text
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, other_threads, step_stacks
 from overhead_lens.studies.run.device import RunDevice
@@ -64,8 +63,6 @@ _MOST_FRAMES, _MOST_THREADS, _BRIEF_THREADS, _MOST_RANKS, _BRIEF_RANKS = 20, 24,
 # Kernels beyond this share of a step: making anything else faster gains little.
 _WORK_SHARE = 0.8
 _BRIEF_DEVICES, _MOST_DEVICES = 2, 16
-# Corrections below this share of a step are not mentioned.
-_CORRECTED_SHARE = 0.01
 
 _FOUND_BY = {
     "explicit": "as marked",
@@ -309,29 +306,13 @@ def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
         yield Notes([f"No stacks to draw: {error}"])
         return
     tree = tree_of(stacks, classifier.fitted(stacks), f"all stacks of the {run.per}")
-    yield from icicle(tree, run.divided_ns, run.per)
+    yield from icicle(tree, run.divided_ns, run.per, run.host)
     if left_out_ns := run.wall.ns - run.divided_ns:
         yield Notes([f"{format_ns(left_out_ns)} of compilations are left out: the compiler's own clock times them."])
-    yield from _corrected(run, tree)
     if any(block.weight > 1 for block in stored.blocks):
         yield Notes(["Stacks of times in which fewer were taken count several times."])
     if not tree:
         yield Notes(["No stack was taken."])
-
-
-def _corrected(run: RunBudget, tree: Sequence[Node]) -> Iterator[Notes]:
-    """The categories of which a step has clearly more or less than the stacks show."""
-    stacks: Counter[str] = Counter()
-    for node in tree:
-        stacks[node.attribution.category] += node.own
-    shown_ns = {name: run.divided_ns * count / stacks.total() for name, count in stacks.items()}
-    others = [
-        f"{each.category} {format_ns(each.ns)} (by stacks {format_ns(shown_ns.get(each.category, 0))})"
-        for each in run.host
-        if each.evidence != "clock" and abs(each.ns - shown_ns.get(each.category, 0)) >= _CORRECTED_SHARE * run.wall.ns
-    ]
-    if tree and others:
-        yield Notes([f"Other evidence corrects these stacks in the budget: {', '.join(others)}."])
 
 
 def _other_stacks(run: RunBudget, thread: ThreadBudget, classifier: Classifier) -> Iterator[Picture]:

@@ -14,6 +14,7 @@ from overhead_lens.report.page.charts.tree import ROOT, Node, callers_of, folded
 from overhead_lens.report.page.model import Icicle
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.classifier import default_classifier
+from overhead_lens.taxonomy.host import HostCategory
 
 CLASSIFIER = default_classifier()
 USER, ADD, EMPTY = (
@@ -103,7 +104,7 @@ def test_innermost_frames_stay_however_many_callers_others_have() -> None:
 
 def test_the_page_says_what_is_folded_of_both_trees() -> None:
     stacks = [stack(USER, ADD, f"at::native::k{at}_kernel (libtorch_cpu.so)") for at in range(1_500)]
-    picture, said = icicle(tree(*stacks), 1_500, "call")
+    picture, said = icicle(tree(*stacks), 1_500, "call", ())
     small = "of less than 0.05% each or beyond the 1,200 largest"
     assert said == Notes(
         [
@@ -115,6 +116,17 @@ def test_the_page_says_what_is_folded_of_both_trees() -> None:
     assert isinstance(picture, Icicle)
     assert picture.callers is not None
     assert [len(each.tiles) for each in (picture.tree, picture.callers)] == [1_200 + 1, 1_200 + 1 + 1_199]
+
+
+def test_what_the_budget_corrects_is_said_on_the_scale_of_the_stacks() -> None:
+    host = [
+        HostCategory("python", 800, (800, 800), 0.8, "samples"),
+        HostCategory("wait", 200, (200, 200), 0.2, "samples"),
+    ]
+    _, said = icicle(tree(stack(USER)), 500, "watch", host)
+    assert isinstance(said, Notes)
+    words = "Other evidence corrects these stacks in the budget: python 400 ns (by stacks 500 ns), wait 100 ns (by stacks 0 ns)."
+    assert said.lines[1:] == [words]
 
 
 def test_the_page_says_what_is_folded_of_a_difference() -> None:
@@ -142,7 +154,9 @@ def test_totals_sum_whatever_is_folded(given_stacks: list, most: int, least_shar
 
 
 @given(STACKS, st.integers(1, 12), st.sampled_from([0.0, 0.01, 0.2]))
-def test_innermost_frames_sum_to_the_whole_whatever_is_folded(given_stacks: list, most: int, least_share: float) -> None:
+def test_innermost_frames_sum_to_the_whole_whatever_is_folded(
+    given_stacks: list, most: int, least_share: float
+) -> None:
     stacks = [stack(*names, count=count) for names, count in given_stacks]
     whole = sum(each.count for each in stacks)
     for nodes in (callers_of(tree(*stacks)), folded(callers_of(tree(*stacks)), most, least_share).nodes):

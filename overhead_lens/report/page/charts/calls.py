@@ -55,11 +55,7 @@ def call_stacks(breakdown: Breakdown, classifier: Classifier) -> Iterator[Pictur
         yield Notes([missing])
         return
     tree = tree_of(stacks, classifier.fitted(stacks), call_title(breakdown))
-    yield from icicle(tree, breakdown.wall.ns, "call")
-    faults = sum(part.ns for category in breakdown.host for part in category.parts if part.name == "page_fault")
-    if faults:
-        counted = f"The budget counts {format_ns(faults)} of page faults as allocation"
-        yield Notes([f"{counted}; in the stacks they are part of the kernels."])
+    yield from icicle(tree, breakdown.wall.ns, "call", breakdown.host)
 
 
 def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,12 +12,15 @@ from overhead_lens.report.page.model import Icicle, Tile, Tiles
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import INKS
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.rules import Rule
 from overhead_lens.units import format_ns, format_signed_ns
 
 MOST_NODES = 1_200
 LEAST_SHARE = 0.0005
 _SMALL = f"of less than {LEAST_SHARE:.2%} each or beyond the {MOST_NODES:,} largest"
+# Corrections below this share of the whole are not mentioned.
+_CORRECTED_SHARE = 0.01
 _NAME = 140
 _LONGEST_PATTERN = 160
 _FINE = 10**6
@@ -24,13 +28,14 @@ _FRAMEWORK = frozenset({"framework", "compiled_runtime", "binding"})
 _SLOWER, _FASTER, _EVEN = "#e45756", "#4c78a8", "#bab0ac"
 
 
-def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
+def icicle(nodes: Sequence[Node], whole_ns: float, per: str, host: Sequence[HostCategory]) -> list[Picture]:
     """Sampled frames, the outermost on top; nothing without nodes.
 
     Args:
         nodes: A tree of ``tree_of``.
         whole_ns: Time of the root.
         per: What that time is one of: ``call``, ``step``.
+        host: The budget of the same stacks.
     """
     if not nodes:
         return []
@@ -49,12 +54,29 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
         if each.frames:
             ends = f"{each.stacks / whole:.1%} of the stacks end in them"
             notes.append(f"Folded{how}: {each.frames:,} frames {_SMALL}; {ends}.")
+    notes += _corrected(nodes, whole_ns, host)
     picture = Icicle(
         Tiles(fields, [_tile(node, [time_of(node.own), time_of(node.total)]) for node in tree.nodes]),
         described,
         Tiles(of_callers, [_tile(node, [time_of(node.total)]) for node in callers.nodes]),
     )
     return [picture, Notes(notes)]
+
+
+def _corrected(nodes: Sequence[Node], whole_ns: float, host: Sequence[HostCategory]) -> list[str]:
+    """The categories of which the budget has clearly more or less than the stacks show."""
+    stacks: Counter[str] = Counter()
+    for node in nodes:
+        stacks[node.attribution.category] += node.own
+    divided = [each for each in host if each.evidence != "clock"]
+    scale = whole_ns / max(1, sum(each.ns for each in divided))
+    times = [(each.category, each.ns * scale, whole_ns * stacks[each.category] / nodes[0].total) for each in divided]
+    others = [
+        f"{category} {format_ns(ns)} (by stacks {format_ns(shown_ns)})"
+        for category, ns, shown_ns in times
+        if abs(ns - shown_ns) > _CORRECTED_SHARE * whole_ns
+    ]
+    return [f"Other evidence corrects these stacks in the budget: {', '.join(others)}."] if others else []
 
 
 def _tile(node: Node, times: Sequence[str]) -> Tile:
