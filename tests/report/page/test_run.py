@@ -72,6 +72,7 @@ def test_many_steps_are_medians_of_groups_within_a_phase_which_reach_to_their_ex
     # 7,777 begins the stretch: [7777 1000 5000 3000] [1000 5000 3000 1000]
     assert found.y[:2] == [4_000, 2_000]
     assert found.ends[:2] == [(1_000, 7_777), (1_000, 5_000)]
+    assert found.tooltips[:2] == ["steps 4 to 7, median: 4.00 µs", "steps 8 to 11, median: 2.00 µs"]
     assert "median of 4 steps in a row" in said.lines[0]  # type: ignore[union-attr]
 
 

@@ -64,9 +64,14 @@ def _points(times: StepTimes, phase: Phase, size: int) -> Series | None:
     groups = list(_groups(rows, size))
     numbers = [int(group[0]) + times.first for group in groups]
     middles = [float(np.median(times.ns[group])) for group in groups]
-    tooltips = [f"step {number:,}: {format_ns(ns)}" for number, ns in zip(numbers, middles, strict=True)]
+    tooltips = [_tooltip(number, len(group), ns) for number, group, ns in zip(numbers, groups, middles, strict=True)]
     ends = [(int(times.ns[group].min()), int(times.ns[group].max())) for group in groups] if size > 1 else []
     return Series(name, ink, numbers, middles, tooltips=tooltips, ends=ends, symbol=symbol)
+
+
+def _tooltip(first: int, count: int, ns: float) -> str:
+    of = f"step {first:,}" if count == 1 else f"steps {first:,} to {first + count - 1:,}, median"
+    return f"{of}: {format_ns(ns)}"
 
 
 def _groups(rows: Ints, size: int) -> Iterator[Ints]:
