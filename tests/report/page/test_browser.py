@@ -160,7 +160,7 @@ def test_an_icicle_is_searched(chromium: Any, pages: dict[str, tuple[Any, Path]]
         whole = shown.page.evaluate(SUMMED, "at::_ops")
         assert output.inner_text() == f"{whole['frames']} frames, {whole['percent']} % of the width"
         search.fill("no such frame")
-        assert output.inner_text() == "no frame of that name"
+        assert output.inner_text() == "no frame of that name is shown"
         search.press("Escape")
         assert output.inner_text() == ""
         assert tree.query_selector_all(".tile.other") == []
@@ -172,7 +172,38 @@ def test_the_root_is_no_frame_that_is_found(chromium: Any, pages: dict[str, tupl
         tree = tree_of(shown)
         # The root is named "all stacks of the step".
         tree.query_selector("[type=search]").fill("step")
-        assert tree.query_selector("output").inner_text() == "no frame of that name"
+        assert tree.query_selector("output").inner_text() == "no frame of that name is shown"
+
+
+def test_a_search_is_of_what_is_shown(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    _, file = pages["run"]
+    with opened(chromium, file) as shown:
+        tree = tree_of(shown)
+        search, output = tree.query_selector("[type=search]"), tree.query_selector("output")
+        search.fill("nanosleep")
+        assert output.inner_text() == "1 frame, 25.0 % of the width"
+        tree.query_selector(".tile.found").click()
+        assert output.inner_text() == "1 frame, 100.0 % of the width"
+        # Its caller is shown above it, as wide as the picture; the one beside it is not.
+        search.fill("train")
+        assert output.inner_text() == "1 frame, 100.0 % of the width"
+        search.fill("add_kernel")
+        assert output.inner_text() == "no frame of that name is shown"
+        tree.query_selector("button").click()
+        assert output.inner_text() == "1 frame, 15.0 % of the width"
+
+
+def test_frames_that_are_hidden_are_not_found(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    _, file = pages["compiled"]
+    with opened(chromium, file) as shown:
+        tree = tree_of(shown)
+        read = "const { trees: [[{ names, framework }]], texts } = JSON.parse(document.getElementById('icicles').textContent)"
+        output = tree.query_selector("output")
+        name = shown.page.evaluate(f"() => {{ {read}; return texts[names[framework[0]]]; }}")
+        tree.query_selector("[type=search]").fill(name)
+        assert output.inner_text().endswith(" % of the width")
+        tree.query_selector("[name=hide]").check()
+        assert output.inner_text() == "no frame of that name is shown"
 
 
 # The widths of the outermost frames of a name, summed another way: down from the root.

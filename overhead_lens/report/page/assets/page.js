@@ -35,7 +35,6 @@
       place.replaceChildren(...tiles);
       at = 0;
       zoom(0);
-      search();
     }
 
     const isHidden = (node) => Boolean(hide?.checked) && framework.has(node);
@@ -57,7 +56,7 @@
       });
       const deepest = Math.max(...depths.filter((_, each) => !tiles[each].hidden));
       place.style.height = `${LEVEL_PX * (deepest + 1)}px`;
-      mark();
+      search();
     }
 
     function mark() {
@@ -92,18 +91,19 @@
       output.textContent = "";
       if (words) {
         const { names, parents, sizes } = shown;
-        // The root is the whole, not a frame.
-        matches = new Set(names.flatMap((name, node) => (node && name.toLowerCase().includes(words) ? [node] : [])));
+        // Of what is shown; the root is the whole, not a frame.
+        const isFound = (name, node) => node && !tiles[node].hidden && name.toLowerCase().includes(words);
+        matches = new Set(names.flatMap((name, node) => (isFound(name, node) ? [node] : [])));
         // A frame below another that was found is in its width already.
         let width = 0;
         for (const node of matches) {
           let caller = parents[node];
           while (caller >= 0 && !matches.has(caller)) caller = parents[caller];
-          if (caller < 0) width += sizes[node];
+          if (caller < 0) width += Math.min(sizes[node], sizes[level]);
         }
         output.textContent = matches.size
-          ? `${matches.size} frame${matches.size > 1 ? "s" : ""}, ${((100 * width) / sizes[0]).toFixed(1)} % of the width`
-          : "no frame of that name";
+          ? `${matches.size} frame${matches.size > 1 ? "s" : ""}, ${((100 * width) / sizes[level]).toFixed(1)} % of the width`
+          : "no frame of that name is shown";
       }
       mark();
     }
