@@ -233,9 +233,11 @@ def _device_name(kind: int, number: int) -> str:
 def series(live: Live) -> MemorySeries:
     """Thin a device's series for drawing; peaks are kept."""
     count = len(live.rows)
-    begins = np.unique(np.linspace(0, count, min(count, _SERIES_POINTS), endpoint=False).astype(np.int64))
-    if not len(begins):
+    if not count:
         return MemorySeries((), (), ())
+    evenly = np.linspace(0, count, min(count, _SERIES_POINTS), endpoint=False).astype(np.int64)
+    # The last event is an interval of its own: there the series ends.
+    begins = np.unique(np.append(evenly, count - 1))
     reserved = () if live.reserved_bytes is None else tuple(np.maximum.reduceat(live.reserved_bytes, begins).tolist())
     live_bytes = np.maximum.reduceat(live.live_bytes[1:], begins)
     live_bytes[0] = max(live_bytes[0], live.live_bytes[0])

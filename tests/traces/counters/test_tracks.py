@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from overhead_lens.report.page.charts.over_time import counter_over_time
 from overhead_lens.traces.counters.model import CounterTrack
 from overhead_lens.traces.counters.tracks import Track, held, integrals, period
 from tests.drawn.counters import counter, work
@@ -45,6 +46,13 @@ def test_a_value_that_is_written_on_change_holds_until_the_next_and_the_last_to_
 def test_of_two_values_at_one_time_the_later_holds() -> None:
     (found,) = tracks(*(counter(at, "c", 0, "", _=value) for at, value in ((100, 7), (100, 1), (600, 3))))
     assert (found.samples, found.covered_ns, found.mean) == (3, 900, (500 * 1 + 400 * 3) / 900)
+
+
+def test_the_chart_reaches_as_far_as_the_last_value_holds() -> None:
+    (one,) = tracks(counter(100, "c", 1, "", _=7))
+    (regular,) = tracks(*sampled(100, 110, 120, 160, 170, 180))
+    ends = [(axis.low, axis.high) for axis in (counter_over_time(found).x for found in (one, regular))]
+    assert ends == [(100, 1_000), (100, 190)]
 
 
 def test_the_order_in_the_file_changes_nothing() -> None:
