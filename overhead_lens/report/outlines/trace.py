@@ -16,6 +16,7 @@ from overhead_lens.report.outline import (
     Drawing,
     Notes,
     Outline,
+    Picture,
     Piece,
     Row,
     Section,
@@ -177,10 +178,18 @@ def _over_time(analysis: TraceAnalysis) -> Section:
     thread = _thread_name(analysis.threads[0]) if analysis.threads else ""
     blocks: list[Block] = []
     if over_time is not None and over_time.lanes:
-        blocks.append(Drawing(lambda _: strip(over_time, analysis.steps, thread)))
+        blocks.append(Drawing(lambda _: [*strip(over_time, analysis.steps, thread), *_zero(analysis)]))
     several = len(analysis.steps) > 1
     blocks += [Notes([_steps_in_words(analysis.steps)])] if several else []
     return Section("Over time", blocks, reach="everywhere" if several else "page")
+
+
+def _zero(analysis: TraceAnalysis) -> Iterator[Picture]:
+    """Where the picture begins, if others begin earlier."""
+    start_ns = analysis.window.start_ns
+    if start_ns and (analysis.memory or analysis.counters.tracks):
+        when = f"{format_ns(start_ns)} after the file's first event"
+        yield Notes([f"The picture begins {when}, from which times of memory and counters count."])
 
 
 def _steps_in_words(steps: Sequence[TraceStep]) -> str:

@@ -19,6 +19,7 @@ from overhead_lens.traces import over_time
 from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from tests.comparison.test_structure import compared, mm
+from tests.drawn.memory import memory
 from tests.drawn.timelines import analyzer_of, timed
 from tests.report.page.seen import blocks, headings, notes, plots, rows, section, series, words
 from tests.traces.test_ranks import rank
@@ -164,7 +165,24 @@ def test_the_picture_over_time_is_the_budget_in_buckets(monkeypatch: pytest.Monk
         {"compute": (50,) * 4},
     )
     assert (lanes.lengths_ns, lanes.marks) == ([100] * 4, [(at / 4, f"step {at + 5}") for at in range(4)])
-    assert [area.tooltip for area in host] == ["dispatcher 24 ns (6.0%)", "launch 16 ns (4.0%)", "wait 360 ns (90.0%)"]
+    assert [area.tooltip for area in host] == [
+        "dispatcher 24 ns (6.0% of the window)",
+        "launch 16 ns (4.0% of the window)",
+        "wait 360 ns (90.0% of the window)",
+    ]
+
+
+def test_where_the_picture_begins_is_said_if_memory_and_counters_begin_earlier() -> None:
+    recording = timed(0, 1_500, "PyTorch Profiler (0)", "Trace", ("Spans", "PyTorch Profiler"))
+    work = timed(1_000, 500, "aten::mm")
+    page = trace_outline(analyzer_of(recording, work, memory(1_200, 8, 1)).analysis())
+    (lanes, _) = blocks(page, "Over time")
+    assert isinstance(lanes, Lanes)
+    assert lanes.ticks == ["0", "125 ns", "250 ns", "375 ns", "500 ns"]
+    assert "Memory of cuda:0: peak 8 B live at 1.20 µs" in "".join(headings(page))
+    said = ["The picture begins 1.00 µs after the file's first event, from which times of memory and counters count."]
+    assert words(page, "Over time") == said
+    assert words(trace_outline(analyzer_of(recording, work).analysis()), "Over time") == []
 
 
 def test_areas_stand_on_one_another_as_high_as_their_share() -> None:

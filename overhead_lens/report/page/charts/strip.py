@@ -44,7 +44,7 @@ def _areas(lane: Lane, wall_ns: int) -> list[Area]:
             name,
             paled(ink(name)) if name.startswith(IDLE) else ink(name),
             ns,
-            f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%})",
+            f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%} of the window)",
         )
         for name, ns in lane.ns.items()
     ]
