@@ -54,6 +54,11 @@ def test_a_frame_has_the_line_that_was_seen_most() -> None:
     assert [(node.name, node.line, node.total) for node in nodes[1:]] == [("f (a.py)", 9, 5)]
 
 
+def test_an_innermost_frame_has_the_line_that_was_seen_most_whoever_calls_it() -> None:
+    nodes = callers_of(tree(stack("a (m.py:1)", "f (a.py:7)"), stack("b (m.py:2)", "f (a.py:9)", count=9)))
+    assert [(node.name, node.line, node.total) for node in nodes if node.parent == 0] == [("f (a.py)", 9, 10)]
+
+
 def test_a_neutral_frame_counts_as_its_caller() -> None:
     nodes = tree(stack(USER, ADD, "__memcpy (libc.so.6)"))
     assert (nodes[3].attribution.category, nodes[3].inherited) == ("dispatcher", True)

@@ -117,10 +117,7 @@ class _Growing:
     def nodes(self) -> list[Node]:
         """The tree."""
         columns = zip(self._frames, self._lines, self.total, self._own, strict=True)
-        return [
-            replace(frame, line=max(lines, key=lambda line: lines[line], default=0), total=total, own=own)
-            for frame, lines, total, own in columns
-        ]
+        return [replace(frame, line=_most_seen(lines), total=total, own=own) for frame, lines, total, own in columns]
 
 
 def callers_of(nodes: Sequence[Node]) -> list[Node]:
@@ -130,23 +127,28 @@ def callers_of(nodes: Sequence[Node]) -> list[Node]:
     """
     places: dict[tuple[int, str, Attribution], int] = {}
     frames = list(nodes[:1])
-    total = [0] * len(frames)
+    # Stacks through each frame by its line.
+    lines: list[Counter[int]] = [Counter() for _ in frames]
     for node in nodes:
         place, frame = 0, node
-        total[0] += node.own
+        lines[0][0] += node.own
         while node.own and frame.parent != ROOT:
             key = place, frame.name, frame.attribution
             if key not in places:
                 places[key] = len(frames)
                 frames.append(replace(frame, parent=place, own=0))
-                total.append(0)
+                lines.append(Counter())
             place = places[key]
-            total[place] += node.own
+            lines[place][frame.line] += node.own
             frame = nodes[frame.parent]
     return [
-        replace(frame, total=all_, own=frame.own if frame.parent else all_)
-        for frame, all_ in zip(frames, total, strict=True)
+        replace(frame, line=_most_seen(seen), total=seen.total(), own=frame.own if frame.parent else seen.total())
+        for frame, seen in zip(frames, lines, strict=True)
     ]
+
+
+def _most_seen(lines: Counter[int]) -> int:
+    return max(lines, key=lambda line: lines[line], default=0)
 
 
 def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
