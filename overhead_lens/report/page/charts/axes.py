@@ -12,8 +12,7 @@ from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns
 # Paul Tol's bright scheme, distinct with any color vision, on white and on black.
 INKS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999999")
 SYMBOLS: Sequence[Symbol] = ("circle", "square", "diamond", "triangle", "cross", "x", "ring")
-_FEW_DECADES = 1.5
-_TICKS = 5
+_TICKS, _FEWEST_TICKS = 5, 3
 
 
 def linear_axis(low: float, high: float, format_tick: Callable[[float], str], title: str = "") -> Axis:
@@ -45,16 +44,17 @@ def time_axis(values_ns: Iterable[float], title: str = "") -> Axis:
 
 
 def log_axis(values: Iterable[float], format_tick: Callable[[float], str], title: str = "") -> Axis:
-    """A logarithmic axis that holds all positive values."""
+    """A logarithmic axis that holds all positive values, with powers of ten, 1 2 5 or, on a short one, other round ticks."""
     positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
     low, high = math.log10(min(positive)), math.log10(max(positive))
-    steps = (1, 2, 5) if high - low < _FEW_DECADES else (1,)
-    decades = range(math.floor(low) - 1, math.ceil(high) + 1)
-    ticks = [step * 10.0**decade for decade in decades for step in steps]
     room = 0.06 * max(high - low, 0.5)
-    return Axis(
-        10 ** (low - room), 10 ** (high + room), [(tick, format_tick(tick)) for tick in ticks], title, is_log=True
-    )
+    ends = 10 ** (low - room), 10 ** (high + room)
+    decades = range(math.floor(low) - 1, math.ceil(high) + 1)
+    for steps in ((1,), (1, 2, 5)):
+        ticks = [tick for decade in decades for step in steps if ends[0] <= (tick := step * 10.0**decade) <= ends[1]]
+        if len(ticks) >= _FEWEST_TICKS:
+            return Axis(*ends, [(tick, format_tick(tick)) for tick in ticks], title, is_log=True)
+    return replace(linear_axis(*ends, format_tick, title), is_log=True)
 
 
 def numbered_axis(names: Sequence[str], most: int, title: str = "") -> Axis:

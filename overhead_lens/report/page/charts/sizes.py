@@ -77,7 +77,7 @@ def _residuals(variant: SweptVariant, at: int) -> Iterator[Series]:
 
 
 def _sizes_axis(sweep: Sweep) -> Axis:
-    return log_axis([max(size, 1) for size in sweep.sizes], "{:,.0f}".format, cut(sweep.against))
+    return log_axis([max(size, 1) for size in sweep.sizes], "{:,.12g}".format, cut(sweep.against))
 
 
 def _ink(at: int) -> str:
