@@ -55,6 +55,12 @@ def test_the_chart_reaches_as_far_as_the_last_value_holds() -> None:
     assert ends == [(100, 1_000), (100, 190)]
 
 
+def test_a_counter_that_stays_at_a_value_so_large_that_one_more_is_the_same_is_drawn() -> None:
+    (found,) = tracks(counter(100, "memory.limit_in_bytes", 1, "", _=9223372036854771712))
+    axis = counter_over_time(found).y
+    assert [text for _, text in axis.ticks] == ["9.224e+18", "9.226e+18", "9.228e+18", "9.23e+18", "9.232e+18"]
+
+
 def test_the_order_in_the_file_changes_nothing() -> None:
     samples = sampled(100, 110, 120, 160, 170, 180)
     assert tracks(*samples) == tracks(*reversed(samples))

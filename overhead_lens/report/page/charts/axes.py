@@ -17,7 +17,8 @@ _TICKS, _FEWEST_TICKS = 5, 3
 
 def linear_axis(low: float, high: float, format_tick: Callable[[float], str], title: str = "") -> Axis:
     """An axis with about five round ticks."""
-    high = high if high > low else low + 1
+    # Rounding may tell values apart that are the same.
+    high = high if high - low > 1e-12 * abs(low) else low + max(1, 0.001 * abs(low))
     rough = (high - low) / _TICKS
     decade = 10.0 ** math.floor(math.log10(rough))
     step = next(step * decade for step in (1, 2, 5, 10) if step * decade >= rough)
