@@ -31,7 +31,7 @@ from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.run import title as run_title
 from overhead_lens.report.page.charts.calls import stacks_of
-from overhead_lens.report.page.charts.icicle import difference_icicle
+from overhead_lens.report.page.charts.icicle import corrected, difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import side_titles
 from overhead_lens.studies.run.delta import RunDelta
@@ -174,7 +174,12 @@ def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
         return [Notes(missing)]
     fitted = classifier.fitted(stack for stacks, _ in sides for stack in stacks)
     base, new = (tree_of(stacks, fitted, "the call") for stacks, _ in sides)
-    return difference_icicle(base, new, (delta.base.wall.ns, delta.new.wall.ns), "call")
+    notes = [
+        f"{name}: {line}"
+        for name, side, tree in (("base", delta.base, base), ("new", delta.new, new))
+        for line in corrected(tree, side.wall.ns, side.host)
+    ]
+    return [*difference_icicle(base, new, (delta.base.wall.ns, delta.new.wall.ns), "call"), Notes(notes)]
 
 
 def _origin(delta: Delta | RunDelta) -> list[tuple[str, str]]:

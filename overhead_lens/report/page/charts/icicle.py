@@ -54,7 +54,7 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str, host: Sequence[Host
         if each.frames:
             ends = f"{each.stacks / whole:.1%} of the stacks end in them"
             notes.append(f"Folded{how}: {each.frames:,} frames {_SMALL}; {ends}.")
-    notes += _corrected(nodes, whole_ns, host)
+    notes += corrected(nodes, whole_ns, host)
     picture = Icicle(
         Tiles(fields, [_tile(node, [time_of(node.own), time_of(node.total)]) for node in tree.nodes]),
         described,
@@ -63,7 +63,7 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str, host: Sequence[Host
     return [picture, Notes(notes)]
 
 
-def _corrected(nodes: Sequence[Node], whole_ns: float, host: Sequence[HostCategory]) -> list[str]:
+def corrected(nodes: Sequence[Node], whole_ns: float, host: Sequence[HostCategory]) -> list[str]:
     """The categories of which the budget has clearly more or less than the stacks show."""
     stacks: Counter[str] = Counter()
     for node in nodes:
