@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, name_of
+from overhead_lens.worker.load import rebuilt
 
 
 class NotFreshError(Exception):
@@ -47,15 +49,37 @@ def pickled(arguments: Arguments) -> bytes:
     Raises:
         NotFreshError: They cannot be pickled, or would not be the same in another process.
     """
+    buffer = io.BytesIO()
     try:
-        data = pickle.dumps(arguments)
+        _Pickler(buffer).dump(arguments)
     except Exception as error:
         raise NotFreshError(f"its arguments cannot be pickled: {type(error).__name__}: {error}") from None
-    if b"__main__" in data:
+    if b"__main__" in buffer.getvalue():
         raise NotFreshError("its arguments hold objects of types that __main__ defines")
-    if any(getattr(value, "grad_fn", None) is not None for value in arguments.values):
-        raise NotFreshError("its arguments belong to an autograd graph of this process")
-    return data
+    if _has_graph(arguments.values):
+        raise NotFreshError(
+            "its arguments belong to an autograd graph of this process: compute them inside the function"
+        )
+    return buffer.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    """Keeps what torch's own pickling of tensors leaves out: gradients and pinned memory."""
+
+    def reducer_override(self, value: Any) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(value, torch.Tensor) or not value.is_leaf:
+            return NotImplemented
+        is_pinned = type(value) is torch.Tensor and value.layout is torch.strided and value.is_pinned()
+        if value.grad is None and not is_pinned:
+            return NotImplemented
+        make, parts, *state = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+        return rebuilt, (make, parts, value.grad, is_pinned), *state
+
+
+def _has_graph(value: Any) -> bool:
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, (tuple, list)) else ()
+    return getattr(value, "grad_fn", None) is not None or any(map(_has_graph, items))
 
 
 def check_state() -> None:

@@ -91,6 +91,15 @@ def _unpickled(path: Path) -> Any:
     return pickle.loads(path.read_bytes())  # noqa: S301 - the recorder has just written it
 
 
+def rebuilt(make: Callable[..., Any], parts: tuple[Any, ...], gradient: Any, is_pinned: bool) -> Any:
+    """A tensor with what torch's own pickling leaves out."""
+    tensor = make(*parts)
+    if is_pinned:
+        tensor.data = tensor.data.pin_memory()
+    tensor.grad = gradient
+    return tensor
+
+
 def _function(target: Target, module: ModuleType) -> Callable[..., Any]:
     """The callable that the target names in its module.
 

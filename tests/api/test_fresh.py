@@ -75,6 +75,7 @@ class Mine: ...
     [
         (lambda: None, "its arguments cannot be pickled: "),
         (torch.ones(1, requires_grad=True) * 2, "its arguments belong to an autograd graph of this process"),
+        ([{"loss": torch.ones(1, requires_grad=True) * 2}], "its arguments belong to an autograd graph of this process"),
     ],
 )
 def test_arguments_that_cannot_cross_are_refused(value: Any, reason: str) -> None:
@@ -82,6 +83,37 @@ def test_arguments_that_cannot_cross_are_refused(value: Any, reason: str) -> Non
         with pytest.raises(NotFreshError) as refused:
             pickled(arguments)
         assert str(refused.value).startswith(reason)
+
+
+def test_gradients_cross() -> None:
+    layer = torch.nn.Linear(2, 1)
+    for parameter in layer.parameters():
+        parameter.data.fill_(1.0)
+        parameter.grad = torch.full_like(parameter, 3.0)
+    arguments = Arguments((layer, torch.optim.SGD(layer.parameters(), lr=1.0)))
+    found, optimizer = pickle.loads(pickled(arguments)).by_position
+    optimizer.step()
+    assert [parameter.tolist() for parameter in found.parameters()] == [[[-2.0, -2.0]], [-2.0]]
+
+
+def test_pinned_memory_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned = []
+
+    def pin_memory(tensor: torch.Tensor) -> torch.Tensor:
+        pinned.append(tensor.tolist())
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: tensor.numel() == 2)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
+    found = pickle.loads(pickled(Arguments((torch.ones(2), torch.ones(3))))).by_position
+    assert ([tensor.tolist() for tensor in found], pinned) == ([[1.0, 1.0], [1.0, 1.0, 1.0]], [[1.0, 1.0]])
+
+
+def test_a_module_that_keeps_what_it_computed_crosses() -> None:
+    layer = torch.nn.Linear(1, 1)
+    layer.last = layer(torch.ones(1))
+    (found,) = pickle.loads(pickled(Arguments((layer,)))).by_position
+    assert torch.equal(found.last, layer.last)
 
 
 def test_a_type_of_main_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
