@@ -360,6 +360,8 @@ def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arg
 def _request(target: Target, arguments: Arguments, compiles: bool, effort: Effort, command: str) -> Request:
     torch = sys.modules.get("torch")
     threads = {} if torch is None else {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    # Modules are searched where this process does, and in the working directory at last.
+    folders = [folder or str(Path.cwd()) for folder in (*sys.path, "")]
     return Request(
         target=target,
         params={},
@@ -367,7 +369,7 @@ def _request(target: Target, arguments: Arguments, compiles: bool, effort: Effor
         timeout_s=_TIMEOUT_S,
         effort=effort,
         command=(f"overhead_lens.{command}", target.text),
-        variables={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **threads},
+        variables={"PYTHONPATH": os.pathsep.join(folders), **threads},
         has_arguments=bool(arguments.values),
     )
 

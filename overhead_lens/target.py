@@ -63,6 +63,11 @@ class Target:
         """The folder for imports: the file's; for a module the working directory, as with ``python -m``."""
         return Path.cwd() if self.file is None else self.file.parent
 
+    @property
+    def searched_first(self) -> list[str]:
+        """Where imports search first; for a call from Python nowhere, as a process has the ``sys.path`` of the call."""
+        return [str(self.folder.absolute())] if self.arguments is None else []
+
     def to_json(self) -> dict[str, Any]:
         """The target as JSON values."""
         return {

@@ -11,7 +11,7 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -25,9 +25,9 @@ def module_of(target: Target) -> ModuleType:
     Raises:
         UsageError: It cannot be imported.
     """
-    if target.file is not None:
-        return _execute(target.file.absolute())
-    with _searching(target.folder):
+    with _searching(target.searched_first):
+        if target.file is not None:
+            return _execute(target.file.absolute())
         try:
             return importlib.import_module(target.module)
         except (Exception, SystemExit) as error:
@@ -44,24 +44,24 @@ def _execute(path: Path) -> ModuleType:
         raise UsageError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    with _searching(path.parent):
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            del sys.modules[module_name]
-            raise UsageError(_why_not_executed(error, path)) from error
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name]
+        raise UsageError(_why_not_executed(error, path)) from error
     return module
 
 
 @contextlib.contextmanager
-def _searching(folder: Path) -> Iterator[None]:
-    """Make imports search a folder first."""
-    sys.path.insert(0, str(folder))
+def _searching(folders: Sequence[str]) -> Iterator[None]:
+    """Make imports search folders first."""
+    sys.path[:0] = folders
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(str(folder))
+        for folder in folders:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(folder)
 
 
 def _why_not_imported(error: BaseException, module: str) -> str:

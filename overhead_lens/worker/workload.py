@@ -117,7 +117,7 @@ def load_scenario(target: Target) -> scenarios.Scenario:
 def _search_beside(target: Target) -> None:
     """Let imports find modules beside the file, as for a script."""
     for source in filter(None, (target.inputs, target)):
-        sys.path.insert(0, str(source.folder))
+        sys.path[:0] = source.searched_first
 
 
 def prepare(

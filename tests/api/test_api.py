@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import os
 import runpy
 import subprocess
 import sys
@@ -18,7 +19,10 @@ from overhead_lens import api
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
+from overhead_lens.machine.request import QUICK
+from overhead_lens.scenario import Arguments
 from overhead_lens.stored import compare_captures
+from overhead_lens.target import Target
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.api import plain
@@ -188,6 +192,14 @@ def test_a_callable_is_measured_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     document = validated(budget.to_json())
     assert any(warning.startswith("measured in one process") for warning in document["warnings"])
     assert ol.load(budget.capture) == budget
+
+
+def test_fresh_processes_search_where_this_one_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    request = api._request(Target("m:f", module="m", name="f"), Arguments(), False, QUICK, "profile")
+    here = str(tmp_path)
+    assert request.variables["PYTHONPATH"].split(os.pathsep) == [here, *sys.path[1:], here]
 
 
 @pytest.mark.measures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.target import parse_target
+from overhead_lens.scenario import Arguments
+from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload as workloads
 from overhead_lens.worker.workload import Workload, describe, devices_of
 from tests.complaint import complaint
@@ -104,6 +106,21 @@ def test_one_of_c_that_does_not_say_what_it_takes() -> None:
         "name a function that returns its arguments in a tuple, --inputs my.py:make"
     )
     assert load("torch:relu", "mine.py:one").variant == "relu"
+
+
+def test_a_module_of_a_call_from_python_is_searched_where_the_caller_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the working directory first, as on the command line."""
+    (folder / "experiments").mkdir()
+    for name in (".", "experiments"):
+        for module in ("both_called", "both_asked"):
+            (folder / name / f"{module}.py").write_text(f"def where(): return {name!r}\n")
+    monkeypatch.syspath_prepend(str(folder / "experiments"))
+    (arguments := folder / "arguments.pickle").write_bytes(pickle.dumps(Arguments()))
+    called = Target("both_called:where", module="both_called", name="where", arguments=arguments)
+    assert workloads.load(called, {}, None).call() == "experiments"
+    assert load("both_asked:where").call() == "."
 
 
 @pytest.mark.parametrize(
