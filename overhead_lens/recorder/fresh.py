@@ -13,6 +13,7 @@ from typing import Any
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, name_of
 from overhead_lens.worker.load import rebuilt
+from overhead_lens.worker.settings import Settings
 
 
 class NotFreshError(Exception):
@@ -44,7 +45,7 @@ def target_of(function: Callable[..., Any]) -> Target:
 
 
 def pickled(arguments: Arguments) -> bytes:
-    """The arguments of a call, pickled.
+    """The arguments of a call and then torch's settings, pickled.
 
     Raises:
         NotFreshError: They cannot be pickled, or would not be the same in another process.
@@ -54,6 +55,10 @@ def pickled(arguments: Arguments) -> bytes:
         _Pickler(buffer).dump(arguments)
     except Exception as error:
         raise NotFreshError(f"its arguments cannot be pickled: {type(error).__name__}: {error}") from None
+    try:
+        pickle.dump(Settings.of_this_process(), buffer)
+    except Exception as error:
+        raise NotFreshError(f"settings of torch cannot be pickled: {type(error).__name__}: {error}") from None
     if b"__main__" in buffer.getvalue():
         raise NotFreshError("its arguments hold objects of types that __main__ defines")
     if _has_graph(arguments.values):
@@ -107,8 +112,8 @@ def _modes() -> Iterator[str]:
         yield "float32 matrix products are not of the highest precision"
     if torch.are_deterministic_algorithms_enabled():
         yield "deterministic algorithms are demanded"
-    if torch.backends.cudnn.benchmark:
-        yield "cudnn.benchmark is on"
+    if torch.is_anomaly_enabled():
+        yield "anomaly detection is on"
     if torch.is_inference_mode_enabled():
         yield "inference mode is on"
     if not torch.is_grad_enabled():

@@ -88,7 +88,10 @@ def _source_of_arguments(target: Target, module: ModuleType) -> Callable[[], Any
 
 
 def _unpickled(path: Path) -> Any:
-    return pickle.loads(path.read_bytes())  # noqa: S301 - the recorder has just written it
+    with path.open("rb") as file:
+        arguments, settings = pickle.load(file), pickle.load(file)  # noqa: S301 - the recorder has just written them
+    settings.apply()
+    return arguments
 
 
 def rebuilt(make: Callable[..., Any], parts: tuple[Any, ...], gradient: Any, is_pinned: bool) -> Any:

@@ -15,6 +15,8 @@ import torch
 from overhead_lens.recorder.fresh import NotFreshError, check_state, pickled, target_of
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target
+from overhead_lens.worker import load
+from overhead_lens.worker.settings import Settings
 from tests.api import plain
 
 
@@ -75,7 +77,10 @@ class Mine: ...
     [
         (lambda: None, "its arguments cannot be pickled: "),
         (torch.ones(1, requires_grad=True) * 2, "its arguments belong to an autograd graph of this process"),
-        ([{"loss": torch.ones(1, requires_grad=True) * 2}], "its arguments belong to an autograd graph of this process"),
+        (
+            [{"loss": torch.ones(1, requires_grad=True) * 2}],
+            "its arguments belong to an autograd graph of this process",
+        ),
     ],
 )
 def test_arguments_that_cannot_cross_are_refused(value: Any, reason: str) -> None:
@@ -137,6 +142,7 @@ def test_arguments_cross_as_they_are() -> None:
         (torch.no_grad, "grad mode is off here"),
         (torch.inference_mode, "inference mode is on here"),
         (lambda: torch.autocast("cpu"), "autocast is on here"),
+        (lambda: torch.autograd.set_detect_anomaly(True), "anomaly detection is on here"),
         (lambda: torch.device("meta"), "the default device is meta here"),
     ],
 )
@@ -144,6 +150,37 @@ def test_a_mode_of_this_thread_is_refused(mode: Callable[[], Any], reason: str) 
     check_state()
     with mode(), pytest.raises(NotFreshError, match=reason):
         check_state()
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [
+        (torch.backends.cudnn, "benchmark"),
+        (torch.backends.cudnn, "deterministic"),
+        (torch.backends.cudnn, "enabled"),
+        (torch.backends.mkldnn, "enabled"),
+    ],
+)
+def test_switches_of_libraries_cross(backend: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    usual = getattr(backend, name)
+    monkeypatch.setattr(backend, name, not usual)
+    (file := tmp_path / "arguments.pickle").write_bytes(pickled(Arguments((1,))))
+    setattr(backend, name, usual)
+    assert load._unpickled(file) == Arguments((1,))
+    assert getattr(backend, name) is not usual
+
+
+def test_settings_of_attention_and_of_the_compiler_cross(tmp_path: Path) -> None:
+    from torch._inductor import config
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    file, cuda = tmp_path / "arguments.pickle", torch.backends.cuda
+    with sdpa_kernel(SDPBackend.MATH), config.patch(max_autotune=True):
+        file.write_bytes(pickled(Arguments()))
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), config.patch(max_autotune=False):
+        load._unpickled(file)
+        assert (config.max_autotune, cuda.math_sdp_enabled(), cuda.flash_sdp_enabled()) == (True, True, False)
+    assert "max_autotune" not in Settings.of_this_process().compiler.get("torch._inductor.config", {})
 
 
 def test_another_default_dtype_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from overhead_lens.recorder.fresh import pickled
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload as workloads
@@ -117,7 +117,7 @@ def test_a_module_of_a_call_from_python_is_searched_where_the_caller_does(
         for module in ("both_called", "both_asked"):
             (folder / name / f"{module}.py").write_text(f"def where(): return {name!r}\n")
     monkeypatch.syspath_prepend(str(folder / "experiments"))
-    (arguments := folder / "arguments.pickle").write_bytes(pickle.dumps(Arguments()))
+    (arguments := folder / "arguments.pickle").write_bytes(pickled(Arguments()))
     called = Target("both_called:where", module="both_called", name="where", arguments=arguments)
     assert workloads.load(called, {}, None).call() == "experiments"
     assert load("both_asked:where").call() == "."
