@@ -168,8 +168,7 @@ def _timed_against(place: Path, new: Path, limits: Limits) -> TimeOutcome:
 
 def _call(meta: CaptureMeta) -> dict[str, object]:
     """What a baseline shares with its call beyond what ``differences`` compares."""
-    named = {"callable": meta.subject.name} if meta.subject.kind == "callable" else {}
-    return {**named, "compile_options": meta.compile_options}
+    return {meta.subject.kind: meta.subject.variant, "compile_options": meta.compile_options}
 
 
 def _counted_against(place: Path, new: Path, limits: Limits) -> CountOutcome:

@@ -334,15 +334,18 @@ def test_a_baseline_of_another_call_is_a_line(
     )
 
 
-def test_a_baseline_of_a_callable_of_another_name_is_refused(machine: Machine, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "names"), [("callable", ("name", "variant")), ("function", ("variant",))])
+def test_a_baseline_of_another_function_is_refused(
+    machine: Machine, tmp_path: Path, kind: str, names: tuple[str, ...]
+) -> None:
     def record(name: str) -> Path:
         capture = machine.record_call(len, Arguments(()), False, Limits(), None, tmp_path / name)
         meta = json.loads((capture / "meta.json").read_text())
-        meta["subject"] |= {"kind": "callable", "name": name}
+        meta["subject"] |= {"kind": kind, **dict.fromkeys(names, name)}
         (capture / "meta.json").write_text(json.dumps(meta))
         return capture
 
-    with pytest.raises(UsageError, match="differs in callable: 'Small' against 'Large': --overhead-update"):
+    with pytest.raises(UsageError, match=f"differs in {kind}: 'Small' against 'Large': --overhead-update"):
         gate._timed_against(record("Small"), record("Large"), Limits())
 
 
