@@ -206,16 +206,18 @@ def devices_of(value: Any) -> tuple[torch.device, ...]:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Tensors in containers, modules and the objects of bound methods."""
+    """Tensors in containers, modules, optimizers and the objects of bound methods."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, torch.nn.Module):
         yield from value.parameters()
         yield from value.buffers()
+    elif isinstance(value, torch.optim.Optimizer):
+        yield from _tensors(value.param_groups)
     elif isinstance(value, (tuple, list, Mapping)):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from _tensors(item)
-    elif isinstance(getattr(value, "__self__", None), torch.nn.Module):
+    elif isinstance(getattr(value, "__self__", None), (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)):
         yield from _tensors(value.__self__)
 
 

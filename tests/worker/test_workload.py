@@ -145,6 +145,17 @@ def test_where_the_parameters_of_a_module_are() -> None:
     assert devices_of(layer) == devices_of(layer.forward) == (torch.device("cuda:1"),)
 
 
+def test_where_the_parameters_of_an_optimizer_are() -> None:
+    weight = elsewhere()
+    weight.requires_grad = True
+    optimizer = torch.optim.SGD([{"params": [torch.ones(1, requires_grad=True)]}, {"params": [weight]}])
+    assert devices_of([optimizer]) == devices_of(optimizer.step) == (torch.device("cuda:1"),)
+
+
+def test_where_the_tensor_of_a_bound_method_is() -> None:
+    assert devices_of(elsewhere().backward) == devices_of(elsewhere().add_) == (torch.device("cuda:1"),)
+
+
 @pytest.mark.parametrize(
     "body", ["identity = lambda x: x", "identity = lambda x: None", "identity = lambda: make()[0]"]
 )
