@@ -127,8 +127,8 @@ class Cost:
     """An operator or a kernel by name.
 
     Attributes:
-        name: As the trace spells it.
-        category: Host category of an operator; ``compute``, ``communication`` or ``copy`` of a kernel.
+        name: As the trace spells it; ``(others)`` for the sum of all behind the 50 costliest.
+        category: Host category of an operator; ``compute``, ``communication`` or ``copy`` of a kernel; else empty.
         count: Events.
         self_ns: Sum of self times (operators), of durations (kernels).
         total_ns: Sum of durations.

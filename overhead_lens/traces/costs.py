@@ -14,10 +14,15 @@ from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.timeline import sum_by
 
 _MOST = 50
+_OTHERS = "(others)"
 
 
 def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel_ns: Ints) -> tuple[Cost, ...]:
-    """Operators of all threads by self time, the costliest ``_MOST``; ``kernel_ns`` as ``kernel_estimate`` gives it."""
+    """Operators of all threads by self time, and a row for all behind the costliest ``_MOST``.
+
+    Args:
+        kernel_ns: As ``kernel_estimate`` gives it.
+    """
     self_ns, attribution = np.zeros(len(host.rows), dtype=np.int64), host.attribution.copy()
     for timeline in timelines:
         self_ns[timeline.events] = timeline.self_ns
@@ -52,7 +57,7 @@ def kernel_estimate(host: HostEvents, timelines: Sequence[ThreadTimeline], floor
 
 
 def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
-    """Device events by name and their summed duration, the costliest ``_MOST``."""
+    """Device events by name and their summed duration, and a row for all behind the costliest ``_MOST``."""
     rows = np.flatnonzero(events["device"].to_numpy() >= 0)
     name = events["name"].cat
     codes, dur_ns = name.codes.to_numpy()[rows].astype(np.int64), events["dur_ns"].to_numpy()[rows]
@@ -69,7 +74,11 @@ def _costs(
         return ()
     own, total, kernel = (sum_by(name, values, len(names)) for values in (self_ns, total_ns, kernel_ns))
     count = np.bincount(name, minlength=len(names))
-    order = [at for at in np.lexsort((-count, -own)).tolist() if count[at]][:_MOST]
+    order = [at for at in np.lexsort((-count, -own)).tolist() if count[at]]
+    rows = [(names[at], categories[at], [at]) for at in order[:_MOST]]
+    if len(order) > _MOST:
+        rows.append((_OTHERS, "", order[_MOST:]))
     return tuple(
-        Cost(names[at], categories[at], int(count[at]), int(own[at]), int(total[at]), int(kernel[at])) for at in order
+        Cost(title, category, *(int(values[chosen].sum()) for values in (count, own, total, kernel)))
+        for title, category, chosen in rows
     )

@@ -15,7 +15,7 @@ from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
 from tests.drawn.jobs import Joined, rank_entries
-from tests.drawn.timelines import call, drawn, kernel
+from tests.drawn.timelines import call, drawn, kernel, timed
 from tests.drawn.trace_text import document, written
 from tests.export.trace_processor import Program
 
@@ -254,6 +254,22 @@ def test_parquet(tmp_path: Path) -> None:
     assert [(row["name"], row["self_ns"]) for row in tables["costs"] if row["kind"] == "kernel"] == [
         ("ncclDevKernel_AllReduce", 6), ("gemm", 4),
     ]  # fmt: skip
+
+
+def test_costs_of_many_names_sum_to_all(tmp_path: Path) -> None:
+    """60 operators and 60 kernels of 1 ns, each with a name of its own: the ten that are not listed are in one row."""
+    many = [
+        each
+        for at in range(60)
+        for each in (timed(4 * at, 1, f"aten::op_{at}"), kernel(" " * 4 * at + "  [)", at, f"triton_{at}"))
+    ]
+    path = written(tmp_path, document(many), "many.json")
+    assert lens("analyze", path, "--parquet", tmp_path / "out", cwd=tmp_path).returncode == 0
+    costs = pq.read_table(tmp_path / "out" / "costs.parquet").to_pylist()
+    for kind in ("operator", "kernel"):
+        rows = [row for row in costs if row["kind"] == kind]
+        assert (len(rows), sum(row["self_ns"] for row in rows), sum(row["count"] for row in rows)) == (51, 60, 60)
+        assert [rows[-1][name] for name in ("name", "category", "count", "total_ns")] == ["(others)", "", 10, 10]
 
 
 def test_pftrace(tmp_path: Path, trace_processor: Program) -> None:
