@@ -67,7 +67,10 @@ def _launches(analyzed: Analyzed) -> pa.Table:
     of_call = {"call": "name", "call_start_ns": "start_ns", "call_dur_ns": "dur_ns", "tid": "tid"}
     columns: dict[str, Any] = {name: _column(calls[column]) for name, column in of_call.items()}
     columns |= {"kernel": _column(kernels["name"]), **_columns(kernels, "start_ns", "dur_ns")}
-    return pa.table({**columns, "latency_ns": latency_ns, **_columns(kernels, "device", "stream")})
+    launched = kernels[["device", "start_ns"]].reset_index(drop=True).assign(launch=linked.launch[known])
+    is_first = ~launched.sort_values("start_ns", kind="stable").duplicated(["launch", "device"]).sort_index().to_numpy()
+    columns |= {"latency_ns": latency_ns, "is_first": is_first}
+    return pa.table({**columns, **_columns(kernels, "device", "stream")})
 
 
 def _steps(analyzed: Analyzed) -> pa.Table:
@@ -196,7 +199,7 @@ def _text(codes: Any, texts: Sequence[object]) -> Any:
 TABLES: Mapping[str, Callable[[Analyzed], pa.Table]] = {
     # Every complete event.
     "events": _events,
-    # A device event with the call that launched it.
+    # A device event with the call that launched it, and whether it is the first of that call on its device.
     "launches": _launches,
     # Who owns each instant of each thread.
     "host": _pieces("host"),

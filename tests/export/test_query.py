@@ -7,7 +7,7 @@ import pytest
 from overhead_lens.errors import UsageError
 from overhead_lens.export.query import Answer, run_query
 from overhead_lens.traces.analyzer import analyze_over_time
-from tests.drawn.timelines import CLASSIFIER, timed, trace_of
+from tests.drawn.timelines import CLASSIFIER, call, kernel, timed, trace_of
 
 ENTRY = timed(0, 10, "aten::mm")
 
@@ -42,3 +42,17 @@ def test_the_intervals_of_a_host_sum_to_its_budget() -> None:
     assert run_query("select start_ns, dur_ns, category from host order by start_ns", analyzed).rows == (
         (0, 10, "dispatcher"), (10, 30, "dispatcher"), (40, 20, "dispatcher"), (60, 20, "dispatcher"), (80, 30, "kernel"),
     )  # fmt: skip
+
+
+def test_a_graph_is_launched_once() -> None:
+    """Two kernels of one graph on one device, the later one first in the file, and a third on another device."""
+    entries = [
+        call("[)     ", 1, "cudaGraphLaunch"),
+        kernel("     [)", 1),
+        kernel("  [)   ", 1),
+        kernel("    [) ", 1, device=1),
+    ]
+    analyzed = analyze_over_time(trace_of(entries), CLASSIFIER)
+    sql = "select device, latency_ns from launches where is_first order by device"
+    assert run_query(sql, [analyzed]).rows == ((0, 2), (1, 4))
+    assert [(each.launch.count, each.launch.median_ns) for each in analyzed.analysis.devices] == [(1, 2), (1, 4)]
