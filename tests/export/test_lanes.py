@@ -14,6 +14,7 @@ from overhead_lens.budget.model import DeviceShare, Guard, Operator, Wall
 from overhead_lens.export.capture import block_counter, categories_in, events_of_call, interval_lane, one_call
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, host_slices, operator_lane
 from overhead_lens.export.lanes.counters import memory_sections
+from overhead_lens.export.lanes.events import Flows, find_flows, placed_rows
 from overhead_lens.export.lanes.model import Counter, Lane
 from overhead_lens.export.lanes.threads import placed_stacks
 from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
@@ -24,7 +25,7 @@ from overhead_lens.taxonomy.host import HostCategory, Part
 from overhead_lens.traces.analyzer import analyze_over_time
 from tests.drawn.builders import breakdown
 from tests.drawn.memory import memory
-from tests.drawn.timelines import CLASSIFIER, call, drawn, kernel, timed, trace_of
+from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, WORKER, call, drawn, kernel, timed, trace_of
 
 
 def shown(lane: Lane) -> list[tuple[int, int, str]]:
@@ -233,3 +234,35 @@ def test_the_interval_lies_where_it_is() -> None:
     few = interval_lane(replace(wall(1_000), interval="range of 2 processes"))
     assert few.name == "range of 2 processes"
     assert shown(few) == [(900, 1_100, "range of 2 processes of the wall time: 900 ns .. 1.10 µs")]
+
+
+# ---------------------------------------------------------------- arrows
+ADDMM_NODE = "autograd::engine::evaluate_function: AddmmBackward0"
+
+
+def numbered(drawing: str, name: str, thread: tuple[int, int] = (1, 10)) -> dict:
+    return drawn(drawing, name, thread=thread, **{"Sequence number": 5})
+
+
+def test_no_arrow_leads_to_the_operator_of_another_thread() -> None:
+    entries = [
+        numbered("[--)                ", "aten::addmm"),
+        numbered("  [--)              ", "aten::addmm", WORKER),
+        numbered("       [--)         ", ADDMM_NODE, AUTOGRAD),
+        numbered("            [--)    ", ADDMM_NODE, (1, 13)),
+    ]
+    assert find_flows(placed_rows(trace_of(entries).events)) == Flows({}, {})
+
+
+def test_arrows_lead_to_each_run_of_a_node_until_another_thread_has_its_number() -> None:
+    entries = [
+        numbered("[----)                        ", "aten::linear"),
+        numbered("  [-)                         ", "aten::addmm"),
+        numbered("       [--)                   ", ADDMM_NODE, AUTOGRAD),
+        numbered("        [)                    ", "AddmmBackward0", AUTOGRAD),
+        numbered("            [--)              ", ADDMM_NODE, AUTOGRAD),
+        numbered("                 [--)         ", "aten::addmm", WORKER),
+        numbered("                      [--)    ", ADDMM_NODE, (1, 13)),
+    ]
+    flows = find_flows(placed_rows(trace_of(entries).events))
+    assert flows == Flows({1: (1, 2)}, {2: (1,), 4: (2,)})

@@ -258,25 +258,34 @@ def _launches(rows: pd.DataFrame) -> _Pairs:
     """Pairs of a correlation's first host event and each of its device events; a graph launch has many."""
     linked = rows[rows["correlation"] >= 0].sort_values("start_ns", kind="stable")
     host = linked[linked["kind"] == OPERATORS_LANE].drop_duplicates("correlation")
-    return _pairs(host, linked[linked["kind"] == STREAM], "correlation")
+    device = linked[linked["kind"] == STREAM]
+    launch_of = dict(zip(host["correlation"].tolist(), host.index.tolist(), strict=True))
+    links = zip(device["correlation"].tolist(), device.index.tolist(), strict=True)
+    return [(launch_of[number], row) for number, row in links if number in launch_of]
 
 
 def _backwards(rows: pd.DataFrame) -> _Pairs:
     """A forward operator and each run of its backward node.
 
     The operators inside a forward operator carry its sequence number as well; the last one to start before the backward
-    made the node (``generateForwardBackwardLink`` in torch/csrc/profiler/collection.cpp).
+    made the node (``generateForwardBackwardLink`` in torch/csrc/profiler/collection.cpp). Numbers count for each thread by
+    itself: a node has no arrow where several threads had its number before, because the rows do not tell whose it is.
     """
     linked = rows[rows["sequence"] >= 0].sort_values("start_ns", kind="stable")
-    is_backward = linked["name"].map(str).str.startswith(torch_names.BACKWARD_NODE_PREFIX).astype(bool)
-    backward = linked[is_backward]
-    first_backward_ns = linked["sequence"].map(backward.drop_duplicates("sequence").set_index("sequence")["start_ns"])
-    forward = linked[linked["start_ns"] < first_backward_ns].drop_duplicates("sequence", keep="last")
-    return _pairs(forward, backward, "sequence")
-
-
-def _pairs(sources: pd.DataFrame, targets: pd.DataFrame, link: str) -> _Pairs:
-    """Row positions of each target and the one source that shares its ``link``."""
-    source_of = dict(zip(sources[link].tolist(), sources.index.tolist(), strict=True))
-    links = zip(targets[link].tolist(), targets.index.tolist(), strict=True)
-    return [(source_of[number], target) for number, target in links if number in source_of]
+    name = linked["name"].map(str)
+    is_node = name.str.startswith(torch_names.BACKWARD_NODE_PREFIX).astype(bool)
+    # A node and the function in it have the same number.
+    functions = {node.partition(": ")[2] for node in name[is_node].unique()}
+    nodes, forward = linked[is_node], linked[~is_node & ~name.isin(functions)]
+    of_threads = forward.drop_duplicates(["sequence", "pid", "tid"])
+    others = of_threads[of_threads.duplicated("sequence")].drop_duplicates("sequence")
+    others_ns = nodes["sequence"].map(others.set_index("sequence")["start_ns"])
+    nodes = nodes[~(others_ns < nodes["start_ns"])]
+    pairs = pd.merge_asof(
+        nodes[["sequence", "start_ns"]].assign(node=nodes.index),
+        forward[["sequence", "start_ns"]].assign(operator=forward.index),
+        on="start_ns",
+        by="sequence",
+        allow_exact_matches=False,
+    ).dropna()
+    return list(zip(pairs["operator"].astype(int).tolist(), pairs["node"].tolist(), strict=True))
