@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -73,7 +74,9 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """A JSON value; other values, infinities and NaN included, as text."""
+    """A JSON value, a decimal as a number; other values, infinities and NaN included, as text."""
+    if isinstance(value, Decimal):
+        return float(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

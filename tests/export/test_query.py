@@ -31,6 +31,10 @@ def test_what_json_has_no_number_for_is_text() -> None:
     assert asked("select 'nan'::double, '-inf'::double, 0.5::double").rows == (("nan", "-inf", 0.5),)
 
 
+def test_decimals_are_numbers() -> None:
+    assert asked("select dur_ns * 0.5 from events").rows == ((5.0,),)
+
+
 def test_nothing_is_spilled_to_disk() -> None:
     assert asked("select current_setting('temp_directory')").rows == (("",),)
 
