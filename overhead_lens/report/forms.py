@@ -27,7 +27,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "studies.run.analysis.RunBudget": ("run", "run", "tables:host"),
     "studies.run.delta.RunDelta": ("steps", "delta:run_delta"),
     "studies.run.missed.EndToEnd": ("run:missed", "run:end_to_end"),
-    "studies.run.job.RunJob": ("run:ranks", "run:job"),
+    "studies.run.job.RunJob": ("run:ranks", "run:job", "tables:job"),
     "studies.attach.analysis.ProcessBudget": ("process", "process", "tables:process"),
     "studies.attach.delta.ProcessDelta": ("process:threads", "process:process_delta"),
     "studies.history.analysis.History": ("history", "history"),

@@ -12,6 +12,7 @@ from overhead_lens.studies.advise.analysis import Advice
 from overhead_lens.studies.attach.analysis import ProcessBudget
 from overhead_lens.studies.ladder.analysis import Ladder
 from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.sweep.analysis import Sweep
 from overhead_lens.traces.model import TraceAnalysis
 
@@ -23,6 +24,11 @@ def host_table(budget: Breakdown | RunBudget) -> pd.DataFrame:
         for category in budget.host
     ]
     return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
+
+
+def job_table(job: RunJob) -> pd.DataFrame:
+    """One row per rank and category, as of ``host_table``; ``rank``."""
+    return pd.concat([host_table(run).assign(rank=run.rank) for run in job.ranks])
 
 
 def delta_table(delta: Delta) -> pd.DataFrame:

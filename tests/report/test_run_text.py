@@ -124,6 +124,7 @@ def test_ranks_of_a_job() -> None:
     )
     job = RunJob((slow, fast), "traces/job")
     assert job.slowest == slow
+    assert job.to_pandas().groupby("rank")["ns"].sum().to_dict() == {0: 2 * MS, 1: MS}
     expect("run_ranks.txt", printed(job))
 
 
