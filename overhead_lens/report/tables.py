@@ -28,7 +28,8 @@ def host_table(budget: Breakdown | RunBudget) -> pd.DataFrame:
 
 def job_table(job: RunJob) -> pd.DataFrame:
     """One row per rank and category, as of ``host_table``; ``rank``."""
-    return pd.concat([host_table(run).assign(rank=run.rank) for run in job.ranks])
+    table: pd.DataFrame = pd.concat([host_table(run).assign(rank=run.rank) for run in job.ranks])
+    return table
 
 
 def delta_table(delta: Delta) -> pd.DataFrame:
