@@ -44,7 +44,8 @@ class HostWaits:
         start_ns: From when on it waits.
         work: The device event that it waits for.
         assumed: bool: the trace does not say which.
-        contradicted: Calls that returned before the awaited work ended, by the clocks; the last event that had ended is used.
+        contradicted: Waits of calls that returned before the awaited work ended, by the clocks; the last event that had ended is
+            used.
     """
 
     call: Ints
@@ -112,7 +113,6 @@ class Waits:
         self._start_ns, self._dur_ns = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
         self._calls = runtime_rows(frame)
         self._by_stream = LaunchOrder(work, work.group)
-        self._by_device = LaunchOrder(work, work.device)
 
     def host_waits(self) -> HostWaits:
         """Calls that block the host."""
@@ -189,8 +189,8 @@ class Waits:
         return self._calls[where(self._events["name"], pattern.search)[self._calls]]
 
     def _synchronizing(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+        yield from self._of_device(self._named(torch_names.DEVICE_SYNCHRONIZE))
         for pattern, find in (
-            (torch_names.DEVICE_SYNCHRONIZE, self._of_device),
             (torch_names.STREAM_SYNCHRONIZE, self._of_stream),
             (torch_names.EVENT_SYNCHRONIZE, self._of_event),
         ):
@@ -203,11 +203,14 @@ class Waits:
         waited[waited] = self._work.end_ns[device_event[waited]] > self._start_ns[rows[waited]]
         yield rows, self._start_ns[rows], np.where(waited, device_event, -1), np.ones(len(rows), dtype=bool)
 
-    def _of_device(self, rows: Ints) -> tuple[Ints, Bools]:
-        last = self._launched_last(rows)
-        device = self._place(self._work.device, last)
-        latest = self._by_device.latest_before(device, self._start_ns[rows])
-        return latest, np.zeros(len(rows), dtype=bool)
+    def _of_device(self, rows: Ints) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+        """Every stream of the device holds a call back: without the one that ends last, the others still do."""
+        device = self._place(self._work.device, self._launched_last(rows))
+        for at in np.unique(self._work.group, return_index=True)[1].tolist():
+            mine = rows[device == self._work.device[at]]
+            start_ns = self._start_ns[mine]
+            latest = self._by_stream.latest_before(np.full(len(mine), self._work.group[at]), start_ns)
+            yield mine, start_ns, latest, np.zeros(len(mine), dtype=bool)
 
     def _of_stream(self, rows: Ints) -> tuple[Ints, Bools]:
         last = self._launched_last(rows)

@@ -242,6 +242,22 @@ def test_a_device_that_is_done_early_leaves_the_call_its_own_time() -> None:
     assert if_free(path.kinds)["python"] == 1 + 2 + 4
 
 
+def test_a_device_synchronization_waits_for_every_stream() -> None:
+    path = window(
+        timed(0, 40, "train.py(1): step", "python_function"),
+        timed(0, 1, "cudaLaunchKernel", "cuda_runtime", correlation=1),
+        timed(1, 1, "cudaLaunchKernel", "cuda_runtime", correlation=2),
+        timed(1, 19, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=1),
+        timed(2, 16, "ncclDevKernel_AllReduce", "kernel", (0, 9), device=0, stream=9, correlation=2),
+        timed(2, 19, "cudaDeviceSynchronize", "cuda_runtime", correlation=3),
+    )
+    assert on_path(path) == {"launch": 1, "compute": 19, "wait": 1, "python": 19}
+    # Without the gemm the other stream lets the call go on, at 18.
+    assert if_free(path.kinds)["compute"] == 18 + 1 + 19
+    # The call waits until 20 in any case.
+    assert [each for each in path.slack if each.count] == [Slack("ncclDevKernel_AllReduce", "0", 1, 0, 2, 2)]
+
+
 def test_a_blocking_copy_waits_for_its_stream_and_for_itself() -> None:
     entries = (
         call("[)", 1),
