@@ -88,9 +88,11 @@ PROFILER_PAUSE = "Activity Buffer Request"
 PROFILER_RANGE = "cuda_profiler_range"
 """Category of ranges of CUPTI's counters (``libkineto/src/output_json.cpp``)."""
 
-DEVICE_SYNCHRONIZE = re.compile(r"(Device|Ctx|Context)Synchronize")
-STREAM_SYNCHRONIZE = re.compile(r"StreamSynchronize")
-EVENT_SYNCHRONIZE = re.compile(r"EventSynchronize")
+DEVICE_SYNCHRONIZE = re.compile(r"(Device|Ctx|Context)Synchronize|^synchronize$")
+STREAM_SYNCHRONIZE = re.compile(
+    r"StreamSynchronize|^synchronizeStream$|urQueueFinish|zeCommand(Queue|ListHost)Synchronize"
+)
+EVENT_SYNCHRONIZE = re.compile(r"EventSynchronize|urEventWait|ze(Event|Fence)HostSynchronize")
 STREAM_WAITS = re.compile(r"StreamWaitEvent")
 ANY_COPY = re.compile(r"[mM]emcpy")
 PAGEABLE_COPY = re.compile(r"Memcpy .*Pageable")
@@ -105,8 +107,8 @@ DRIVER_ALLOCATION = re.compile(
 BEGINS_CAPTURE, ENDS_CAPTURE = (re.compile(rf"(cuda|hip)Stream{word}Capture") for word in ("Begin", "End"))
 INSTANTIATES = re.compile(r"(cu|cuda|hip)GraphInstantiate")
 GRAPH_LAUNCH = "GraphLaunch"
-"""Calls of the runtimes and drivers of CUDA, HIP and XPU, and what they copy (``cuda_runtime_api.h``, ``hip_runtime_api.h``,
-``ur_api.h``)."""
+"""Calls of the runtimes and drivers of CUDA, HIP, XPU and MTIA, and what they copy (``cuda_runtime_api.h``,
+``hip_runtime_api.h``, ``ur_api.h``, ``ze_api.h``)."""
 
 MODULE_PREFIX = "nn.Module: "
 FUNCTION = re.compile(r"(?!.*(^|/)torch/)(?!<frozen)(?!<string>)[^:]*\(\d+\): ")

@@ -63,6 +63,23 @@ def test_the_host_waits_for_the_device() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("called", "cat", "assumed"),
+    [
+        ("urQueueFinish", "xpu_runtime", {"assumed_synchronization": 1}),
+        ("urEventWait", "xpu_runtime", {"assumed_synchronization": 1}),
+        ("zeCommandListHostSynchronize", "xpu_driver", {"assumed_synchronization": 1}),
+        ("synchronizeStream", "mtia_runtime", {"assumed_synchronization": 1}),
+        ("synchronize", "mtia_runtime", {}),
+    ],
+)
+def test_calls_of_xpu_and_mtia_that_block(called: str, cat: str, assumed: dict[str, int]) -> None:
+    path = window(*BLOCKED[:-1], drawn("      [----------------)", called, cat, correlation=2))
+    assert (on_path(path).get("compute"), on_path(path)["wait"]) == (15, 3)
+    assert if_free(path.kinds)["compute"] == 30 - 15 + 1
+    assert path.assumed == assumed
+
+
 def test_what_would_be_free_is_evaluated_again() -> None:
     path = window(*BLOCKED)
     assert (path.wall_ns, path.length_ns, path.unexplained_ns) == (30, 30, 0)
