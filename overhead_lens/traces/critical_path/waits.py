@@ -10,7 +10,7 @@ call recorded an event. Most recordings have none. There it is assumed that
   called in between (in a trace that has no such calls at all, or within one captured graph: without one).
 
 The call of a copy that begins before the call returns has waited for what was before the copy in its stream, and for the copy
-itself if that is over when it returns.
+itself if that is over when it returns; an asynchronous call waits for no copy within devices, or from or to pinned memory.
 """
 
 from __future__ import annotations
@@ -252,6 +252,8 @@ class Waits:
         work = self._work
         copies = np.flatnonzero((work.kind == COPY) & (work.launch >= 0))
         is_copy = where(self._events["name"], torch_names.ANY_COPY.search)[work.launch[copies]]
+        asynchronous = where(self._events["name"], torch_names.ASYNCHRONOUS_COPY.match)[work.launch[copies]]
+        is_copy &= ~(asynchronous & where(self._events["name"], torch_names.NON_BLOCKING_COPY.match)[work.rows[copies]])
         copies = copies[is_copy & (work.end_ns[copies] > work.start_ns[copies])]
         call = work.launch[copies]
         start_ns, end_ns = self._start_ns[call], self._start_ns[call] + self._dur_ns[call]

@@ -291,6 +291,21 @@ def test_a_blocking_copy_waits_for_its_stream_and_for_itself() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "copied",
+    ["Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"],
+)
+def test_nothing_waits_for_an_asynchronous_copy_of_pinned_memory(copied: str) -> None:
+    path = window(
+        timed(0, 20, "f.py(1): f", "python_function"),
+        call("  [-------)", 1, "cudaMemcpyAsync"),
+        kernel("    [--)", 1, copied, "gpu_memcpy"),
+    )
+    assert on_path(path) == {"python": 12, "launch": 8}
+    assert if_free(path.kinds)["copy"] == 20
+    assert path.slack == (Slack(copied, "0", 1, 0, 20 - 7, 20 - 7),)
+
+
 def test_the_caller_waits_for_the_backward_pass() -> None:
     backward = "autograd::engine::evaluate_function: AddBackward0"
     entries = (
