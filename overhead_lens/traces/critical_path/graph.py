@@ -162,9 +162,8 @@ class _Builder:
         stream_waits = self._waits.stream_waits()
         self._break(STREAM_WAIT, stream_waits.contradicted)
         edges.append(self._waited(STREAM_WAIT, stream_waits, starts, ends))
-        if not self._waits.sync_events.waits:
-            assumed = self._waits.assumed_stream_waits(self._expected(edges, starts, time_ns))
-            edges.append(self._waited(ASSUMED_WAIT, assumed, starts, ends))
+        assumed = self._waits.assumed_stream_waits(self._expected(edges, starts, time_ns))
+        edges.append(self._waited(ASSUMED_WAIT, assumed, starts, ends))
         return self._ordered(edges, time_ns, used, starts, ends)
 
     def _launch_points(self) -> Ints:

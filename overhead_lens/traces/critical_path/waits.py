@@ -9,6 +9,8 @@ call recorded an event. Most recordings have none. There it is assumed that
   stream of its device, if that is later than what is known to lead to it, was launched earlier, and a wait for an event was
   called in between (in a trace that has no such calls at all, or within one captured graph: without one).
 
+The waits within a captured graph are in no recording, so that they are always assumed.
+
 The call of a copy that begins before the call returns has waited for what was before the copy in its stream, and for the copy
 itself if that is over when it returns; an asynchronous call waits for no copy within devices, or from or to pinned memory.
 """
@@ -151,7 +153,8 @@ class Waits:
         waiting, candidate = waiting[explains], candidate[explains]
         same_graph = work.is_graph[waiting] & (work.launch[waiting] == work.launch[candidate])
         earlier = work.called_ns[candidate] < work.called_ns[waiting]
-        keep = same_graph | (earlier & self._wait_called(waiting))
+        # Of captured graphs no trace records the waits of streams.
+        keep = same_graph if self.sync_events.waits else same_graph | (earlier & self._wait_called(waiting))
         return StreamWaits(waiting[keep], candidate[keep], 0)
 
     def _ended_elsewhere(self, waiting: Ints) -> Ints:

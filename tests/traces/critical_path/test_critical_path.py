@@ -176,6 +176,25 @@ def test_synchronization_events_tell_which_stream_waited_for_which() -> None:
     ]
 
 
+def test_waits_within_a_graph_are_assumed_beside_recorded_ones() -> None:
+    found = critical_path(
+        drawn("[------)", "f.py(1): f", "python_function"),
+        call("[)", 1),
+        call(" [)", 2, "cudaEventRecord"),
+        call("  [)", 3, "cudaStreamWaitEvent"),
+        call("   [)", 4),
+        call("     [-)", 5, "cudaGraphLaunch"),
+        kernel(" [-)", 1, "a"),
+        kernel("    [-)", 4, "b", stream=9),
+        kernel("       [-------)", 5, "first"),
+        kernel("                [--)", 5, "second", stream=9),
+        sync_event(2, 1, "Stream Wait Event", 3, stream=9, wait_on_stream=7, wait_on_cuda_event_record_corr_id=2),
+    )
+    assert (found.edges["stream_wait"], found.edges.get("assumed_stream_wait")) == (1, 1)
+    (path,) = found.windows
+    assert (on_path(path)["compute"], on_path(path)["queue"]) == (8 + 3, 1)
+
+
 def test_a_stream_is_assumed_to_have_waited_only_where_a_wait_was_called() -> None:
     entries = [
         call("[)", 1),
