@@ -159,7 +159,7 @@ class _Builder:
         used[hosts + len(work) :] = lasting
         edges = [*self._program(), *self._backward(), self._device(starts, ends), self._stream(starts, ends)]
         edges += [*self._launches(starts), *self._synchronizations(ends)]
-        stream_waits = self._waits.stream_waits()
+        stream_waits = self._waits.stream_waits
         self._break(STREAM_WAIT, stream_waits.contradicted)
         edges.append(self._waited(STREAM_WAIT, stream_waits, starts, ends))
         assumed = self._waits.assumed_stream_waits(self._expected(edges, starts, time_ns))

@@ -11,8 +11,9 @@ call recorded an event. Most recordings have none. There it is assumed that
 
 The waits within a captured graph are in no recording, so that they are always assumed.
 
-The call of a copy that begins before the call returns has waited for what was before the copy in its stream, and for the copy
-itself if that is over when it returns; an asynchronous call waits for no copy within devices, or from or to pinned memory.
+The call of a copy that begins before the call returns has waited for what was before the copy in its stream, for what its stream
+waited for (by recorded waits, or for copies that do not go to a device by the last rule above), and for the copy itself if that
+is over when it returns; an asynchronous call waits for no copy within devices, or from or to pinned memory.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -130,6 +132,7 @@ class Waits:
         keep = work >= 0
         return HostWaits(call[keep], start_ns[keep], work[keep], (assumed | late)[keep], int(late.sum()))
 
+    @cached_property
     def stream_waits(self) -> StreamWaits:
         """Waits of streams that the trace records."""
         correlation, device, stream = np.array(self.sync_events.waits, dtype=np.int64).reshape(-1, 3).T
@@ -160,7 +163,7 @@ class Waits:
     def _ended_elsewhere(self, waiting: Ints) -> Ints:
         """The event that ended last before each started, on another stream of its device; -1 for none."""
         work = self._work
-        order = np.lexsort((np.arange(len(work)), work.end_ns, work.device))
+        order = self._by_end
         device, group = work.device[order], work.group[order]
         place = np.arange(len(order))
         differs = np.append([False], (group[1:] != group[:-1]))[: len(order)]
@@ -176,6 +179,11 @@ class Waits:
             at = np.where(same, elsewhere[np.maximum(at, 0)], at)
             last[mine] = np.where(inside & (at >= first), order[np.maximum(at, 0)], -1)
         return last
+
+    @cached_property
+    def _by_end(self) -> Ints:
+        """The device events by device and end."""
+        return np.lexsort((np.arange(len(self._work)), self._work.end_ns, self._work.device))
 
     def _wait_called(self, waiting: Ints) -> Bools:
         """Whether a wait for an event was called since the launch before on the stream; True in a trace without such calls."""
@@ -266,6 +274,22 @@ class Waits:
         over = work.end_ns[copies] <= end_ns
         yield call[behind], start_ns[behind], before[behind], np.zeros(int(behind.sum()), dtype=bool)
         yield call[over], work.start_ns[copies[over]], copies[over], np.zeros(int(over.sum()), dtype=bool)
+        yield from self._copies_behind_streams(copies[work.start_ns[copies] <= end_ns])
+
+    def _copies_behind_streams(self, copies: Ints) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+        """What copies that began during their call waited for on another stream."""
+        work = self._work
+        called_ns = work.called_ns
+        to_host = copies[~where(self._events["name"], torch_names.COPY_TO_DEVICE.match)[work.rows[copies]]]
+        before = work.before[to_host]
+        reached_ns = np.where(before >= 0, work.end_ns[before], called_ns[to_host])
+        expected_ns, begun = np.full(len(work), np.iinfo(np.int64).max), np.zeros(len(work), dtype=bool)
+        expected_ns[to_host] = np.maximum(called_ns[to_host], reached_ns)
+        begun[copies] = True
+        for waits, assumed in ((self.stream_waits, False), (self.assumed_stream_waits(expected_ns), True)):
+            held = begun[waits.waiting] & (work.end_ns[waits.work] > called_ns[waits.waiting])
+            waiting = waits.waiting[held]
+            yield work.launch[waiting], called_ns[waiting], waits.work[held], np.full(len(waiting), assumed)
 
     def _launched_last(self, rows: Ints) -> Ints:
         """The device event launched last before each call by its thread, else by any; -1 for none."""

@@ -311,6 +311,37 @@ def test_a_blocking_copy_waits_for_its_stream_and_for_itself() -> None:
 
 
 @pytest.mark.parametrize(
+    ("copied", "waits", "kernel_ns", "assumed"),
+    [
+        ("Memcpy DtoH (Device -> Pageable)", (), 20, {"assumed_synchronization": 1}),
+        ("Memcpy HtoD (Pageable -> Device)", (), 0, {}),
+        (
+            "Memcpy HtoD (Pageable -> Device)",
+            (sync_event(1, 1, "Stream Wait Event", 2, stream=9, wait_on_stream=7),),
+            20,
+            {},
+        ),
+    ],
+)
+def test_a_blocking_copy_waits_for_what_its_stream_waited_for(
+    copied: str, waits: tuple[dict, ...], kernel_ns: int, assumed: dict[str, int]
+) -> None:
+    path = window(
+        drawn("[-----------------------------)", "train.py(1): step", "python_function"),
+        call("[)", 1),
+        kernel(" [-------------------)", 1),
+        call(" [)", 2, "cudaStreamWaitEvent"),
+        call("  [----------------------)", 3, "cudaMemcpyAsync"),
+        kernel("                     [--)", 3, copied, "gpu_memcpy", stream=9),
+        *waits,
+    )
+    assert (on_path(path).get("compute", 0), on_path(path)["copy"]) == (kernel_ns, 3)
+    # Without the kernel two calls, the copy, the rest of its call, and Python are left.
+    assert if_free(path.kinds)["compute"] == (2 + 3 + 1 + 5 if kernel_ns else 30)
+    assert path.assumed == assumed
+
+
+@pytest.mark.parametrize(
     "copied",
     ["Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"],
 )
