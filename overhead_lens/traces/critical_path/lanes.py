@@ -14,13 +14,10 @@ import numpy.typing as npt
 
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BACKWARD, ENGINE, ThreadPieces, cut_at
 from overhead_lens.traces.intervals import Union, is_among
-
-_WAIT = HOST_CATEGORIES.index("wait")
 
 Codes = npt.NDArray[np.int32]
 Threads = Mapping[tuple[str, str], ThreadPieces]
@@ -66,22 +63,21 @@ def chain(
     end_ns = pieces.start_ns[-1] + pieces.dur_ns[-1]
     starts_ns, piece = cut_at(pieces.start_ns, cuts_ns[cuts_ns < end_ns])
     time_ns = np.append(starts_ns, end_ns)
-    kind = pieces.categories()
-    known = ~pieces.is_idle & ~_waits(pieces, kind, passes, is_busiest=is_busiest)
+    known = ~pieces.is_idle & ~_waits(pieces, passes, is_busiest=is_busiest)
     change = np.zeros(len(time_ns) + 1, dtype=np.int64)
     for edges, step in zip(blocked, (1, -1), strict=True):
         np.add.at(change, np.searchsorted(time_ns, edges, "left"), step)
     is_open = np.cumsum(change)[: len(time_ns) - 1] == 0
     event = taken(pieces.timeline.events, pieces.owner[piece])
     label = np.empty((len(piece), 4), dtype=np.int32)
-    label[:, 0], label[:, 1] = kind[piece], pieces.name[piece]
+    label[:, 0], label[:, 1] = pieces.categories()[piece], pieces.name[piece]
     for column, codes in enumerate(around, 2):
         label[:, column] = taken(codes, event)
     weight_ns = np.where(known[piece] & is_open, np.diff(time_ns), 0)
     return Chain(time_ns, weight_ns, label)
 
 
-def _waits(pieces: ThreadPieces, kind: Ints, passes: Union, *, is_busiest: bool) -> Bools:
+def _waits(pieces: ThreadPieces, passes: Union, *, is_busiest: bool) -> Bools:
     """Pieces in which the thread waits for another thread, or for something unknown."""
     gap = passing(pieces.names, (BACKWARD, ENGINE).__contains__)[pieces.name]
     if is_busiest:
@@ -89,7 +85,9 @@ def _waits(pieces: ThreadPieces, kind: Ints, passes: Union, *, is_busiest: bool)
     # One of several autograd threads may begin after the pass does, or end before it.
     ends_ns = pieces.start_ns + pieces.dur_ns
     outer = gap & (is_among(pieces.start_ns, passes.start_ns) | is_among(ends_ns, passes.end_ns))
-    waiting: Bools = (kind == _WAIT) | (outer & (pieces.owner < 0))
+    # A call that waits for a device takes its own time beyond that of the device.
+    elsewhere = pieces.attributed(lambda each: each.category == "wait" and each.part != "device")
+    waiting: Bools = elsewhere | (outer & (pieces.owner < 0))
     return waiting
 
 

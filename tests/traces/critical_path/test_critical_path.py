@@ -373,6 +373,19 @@ def test_the_caller_waits_for_the_backward_pass() -> None:
     ]
 
 
+def test_what_remains_of_a_wait_for_the_device_counts_on_an_autograd_thread() -> None:
+    path = window(
+        drawn("[--)", "aten::add"),
+        drawn("     [--------------)", "autograd::engine::evaluate_function: AddBackward0", thread=AUTOGRAD),
+        call("      [)", 1, thread=AUTOGRAD),
+        kernel("       [------)", 1),
+        call("        [---------)", 2, SYNCHRONIZE, AUTOGRAD),
+        drawn("                      [--)", "aten::sub"),
+    )
+    assert on_path(path) == {"python": 2 + 2, "dispatcher": 3 + 1 + 2 + 3, "launch": 1, "compute": 7, "wait": 4}
+    assert path.unexplained_ns == 0
+
+
 def test_work_of_another_thread_counts_where_it_launches() -> None:
     entries = (
         drawn("[------------------)", "aten::add"),
