@@ -1,7 +1,8 @@
 """What waited for a device: calls of the host that block until work is done, and streams that wait for other streams.
 
 ``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and which
-call recorded an event. Most recordings have none. There it is assumed that
+call recorded an event. Most recordings have none. There, and for events recorded before the trace began, it is assumed
+that
 
 - a stream synchronization waits for the stream that its thread launched to last;
 - an event synchronization, and a release of device memory, waits for what ended last of all that was launched before;
@@ -98,9 +99,8 @@ def synchronizations(trace: Trace) -> Synchronizations:
         device, stream, correlation = (integer(arguments.get(key)) for key in ("device", "stream", "correlation"))
         if kind == "Stream Sync":
             streams[correlation] = (device, stream)
-        elif kind in ("Event Sync", "Stream Wait Event"):
-            recorded = integer(arguments.get(_ON_STREAM)), integer(arguments.get(_RECORD))
-            events[correlation] = (device, *recorded)
+        elif kind in ("Event Sync", "Stream Wait Event") and (of := integer(arguments.get(_ON_STREAM))) >= 0:
+            events[correlation] = (device, of, integer(arguments.get(_RECORD)))
             if kind == "Stream Wait Event":
                 waits.append((correlation, device, stream))
     return Synchronizations(len(rows), streams, events, tuple(sorted(waits)))

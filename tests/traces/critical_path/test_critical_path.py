@@ -266,6 +266,19 @@ def test_an_event_synchronization_waits_for_what_was_recorded() -> None:
     assert [share.total_ns for share in window(*entries, told).kinds if share.name == "wait"] == [16 - 8]
 
 
+def test_an_event_that_was_recorded_before_the_trace_began_is_assumed() -> None:
+    found = critical_path(
+        call("[)", 1),
+        call("  [)", 3),
+        kernel("   [----)", 1),
+        kernel("        [--)", 3),
+        call("    [-----------)", 4, "cudaEventSynchronize"),
+        sync_event(4, 12, "Event Sync", 4, stream=-1, wait_on_stream=-1, wait_on_cuda_event_record_corr_id=-1),
+    )
+    assert [share.total_ns for share in found.windows[0].kinds if share.name == "wait"] == [16 - 11]
+    assert found.edges["assumed_synchronization"] == 1
+
+
 def test_a_device_that_is_done_early_leaves_the_call_its_own_time() -> None:
     path = window(
         call("[)", 1),
