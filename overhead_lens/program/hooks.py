@@ -97,7 +97,7 @@ def hooks(watcher: StepWatcher) -> dict[str, Action]:
             lambda module: _make_way_before("_prepare_trace", getattr(module, "profile", None), watcher)
         ),
         "torch.profiler.profiler": Action(lambda module: _hook_profiler(module, watcher)),
-        "torch.utils.data.dataloader": Action(lambda module: _hook_loader(module, watcher)),
+        "torch.utils.data.dataloader": Action(lambda module: _hook_loaders(module, watcher, modules)),
         "torch.nn.modules.module": Action(modules.watch),
         # Dynamo records the current Module.__call__ as the original.
         "torch._dynamo.utils": Action(lambda _: modules.put_back(), modules.leave),
@@ -149,6 +149,25 @@ class _OutermostModules:
         if compiled is not None:
             self._class, self._own = compiled, compiled.__call__
             compiled.__call__ = self._ours = self._marking(self._own)
+
+    def leave_out_items(self, iterator: Any) -> None:
+        """Mark no call within a DataLoader that has no workers: an item's transforms are modules as well."""
+        if iterator is None or not hasattr(iterator, "_next_data"):
+            return
+        own, inside, this_thread = iterator._next_data, self._inside, threading.get_ident
+
+        def next_data(self: Any) -> Any:
+            thread = this_thread()
+            is_inside = thread in inside
+            inside.add(thread)
+            try:
+                return own(self)
+            finally:
+                # A module may itself go through a DataLoader.
+                if not is_inside:
+                    inside.discard(thread)
+
+        iterator._next_data = next_data
 
     def _end(self) -> None:
         self.leave()
@@ -220,6 +239,11 @@ def _make_way_before(name: str, profile: Any, watcher: StepWatcher) -> None:
         return own(self)
 
     setattr(profile, name, making_way)
+
+
+def _hook_loaders(module: Any, watcher: StepWatcher, modules: _OutermostModules) -> None:
+    _hook_loader(module, watcher)
+    modules.leave_out_items(getattr(module, "_SingleProcessDataLoaderIter", None))
 
 
 def _hook_loader(module: Any, watcher: StepWatcher) -> None:

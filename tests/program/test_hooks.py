@@ -146,6 +146,37 @@ def test_waiting_for_workers_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watcher.data_ns == 7 + 1
 
 
+def test_transforms_of_a_dataset_end_no_step() -> None:
+    class Module:
+        def __init__(self, loader: Any = None) -> None:
+            self.loader = loader
+
+        def __call__(self, value: int) -> int:
+            return value + (self.loader._next_data() + transform(7) if self.loader else 1)
+
+    class Loader:
+        def __init__(self, *left: int) -> None:
+            self.left = [*left]
+
+        def _next_data(self) -> int:
+            return transform(self.left.pop())
+
+    transform, model, looping = Module(), Module(), Module(Loader(4))
+    watcher: Any = Watcher()
+    watcher.let_go = {}
+    actions = hooks.hooks(watcher)
+    actions["torch.nn.modules.module"].after(SimpleNamespace(Module=Module))
+    actions["torch.utils.data.dataloader"].after(SimpleNamespace(_SingleProcessDataLoaderIter=Loader))
+    loader = Loader(3)
+    assert model(loader._next_data()) == 5
+    with pytest.raises(IndexError):
+        loader._next_data()
+    assert watcher.marks == [("module", id(model))]
+    # A module that goes through a loader is still one call.
+    assert looping(0) == 5 + 8
+    assert watcher.marks[1:] == [("module", id(looping))]
+
+
 def test_a_step_of_the_programs_own_profiler() -> None:
     class profile:
         def __init__(self) -> None:
@@ -250,6 +281,9 @@ except RuntimeError:
 model(x).sum().backward()
 optimizer.step()
 say("a step")
+for item in torch.utils.data.DataLoader(3 * [x], batch_size=1, collate_fn=lambda items: model[0](items[0])):
+    model(item)
+say("a loader")
 thread = threading.Thread(target=model, args=(x,))
 thread.start()
 thread.join()
@@ -289,6 +323,7 @@ def test_modules_optimizers_and_compilations() -> None:
         "nested": [["module", "model"]] * 2,
         "raises": [["module", "model"]],
         "a step": [["module", "model"], ["optimizer", "optimizer"]],
+        "a loader": [["module", "model"]] * 3,
         "a thread": [["module", "model"]],
         "the compiler knows": True,
         "put back": [["module", "model"]],
