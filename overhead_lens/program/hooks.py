@@ -208,9 +208,26 @@ def watch_collections(watcher: StepWatcher) -> None:
 
 def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
-    if register is not None:
-        handle = register(lambda optimizer, _args, _kwargs: watcher.marked("optimizer", id(optimizer)))
-        watcher.let_go["optimizer"] = handle.remove
+    if register is None:
+        return
+
+    def stepped(optimizer: Any, _args: object, _kwargs: object) -> None:
+        if _updates_first(optimizer):
+            watcher.marked("optimizer", id(optimizer))
+
+    watcher.let_go["optimizer"] = register(stepped).remove
+
+
+def _updates_first(optimizer: Any) -> bool:
+    """Whether the first parameter for which an optimizer has a state is among those that it updates now.
+
+    DeepSpeed calls its optimizer for one part of the parameters after the other.
+    """
+    tensor = getattr(sys.modules.get("torch"), "Tensor", ())
+    first = next((each for each in getattr(optimizer, "state", ()) if isinstance(each, tensor)), None)
+    if first is None:
+        return True
+    return any(each is first for group in optimizer.param_groups for each in group["params"])
 
 
 def _hook_profiler(module: Any, watcher: StepWatcher) -> None:

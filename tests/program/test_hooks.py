@@ -335,3 +335,81 @@ def test_modules_optimizers_and_compilations() -> None:
         "again": [True, True],
         "let go": [],
     }
+
+
+OPTIMIZERS = """
+import json, sys
+from overhead_lens.program.hooks import AroundImport, hooks
+
+class Watcher:
+    def __init__(self):
+        self.let_go, self.marks = {}, []
+    def marked(self, kind, key):
+        self.marks.append(key)
+
+watcher = Watcher()
+sys.meta_path.insert(0, AroundImport(hooks(watcher), {}))
+import torch
+from torch.optim import SGD, Adam
+
+said = {}
+def say(what):
+    said[what] = [len(watcher.marks), len(set(watcher.marks))]
+    watcher.marks.clear()
+
+def parameter():
+    made = torch.ones(3, requires_grad=True)
+    made.grad = torch.ones(3)
+    return made
+
+first, second, third = parameter(), parameter(), parameter()
+optimizer = Adam([{"params": [first, third]}, {"params": [second]}])
+groups = optimizer.param_groups
+for group in 3 * groups:  # as ZeRO 1 and 2 do
+    optimizer.param_groups = [group]
+    optimizer.step()
+say("groups")
+optimizer.param_groups = groups
+for group in groups:
+    group["params"] = []
+for group, each in 3 * [(groups[0], first), (groups[0], third), (groups[1], second)]:  # as ZeRO 3 does
+    group["params"] = [each]
+    optimizer.step()
+    group["params"] = []
+say("parts of groups")
+
+optimizer = Adam([second, first])
+second.grad = None
+for _ in range(3):
+    optimizer.step()
+say("the first without a gradient")
+(group,) = optimizer.param_groups
+group["params"] = [third]
+optimizer.state[third] = optimizer.state.pop(first)
+optimizer.step()
+say("another in its place")
+optimizer.load_state_dict(optimizer.state_dict())
+optimizer.step()
+say("loaded")
+optimizer.state = {"steps": 3, **optimizer.state}
+optimizer.step()
+say("a state of its own")
+optimizer = SGD([first], lr=0.1)
+optimizer.step(), optimizer.step()
+say("without a state")
+print(json.dumps(said))
+"""
+
+
+def test_which_calls_of_optimizers_are_steps() -> None:
+    done = subprocess.run([sys.executable, "-c", OPTIMIZERS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "groups": [3, 1],
+        "parts of groups": [3, 1],
+        "the first without a gradient": [3, 1],
+        "another in its place": [1, 1],
+        "loaded": [1, 1],
+        "a state of its own": [1, 1],
+        "without a state": [2, 1],
+    }
