@@ -210,9 +210,11 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is None:
         return
+    backward_pass = getattr(sys.modules.get("torch._C"), "_current_graph_task_id", lambda: -1)
 
     def stepped(optimizer: Any, _args: object, _kwargs: object) -> None:
-        if _updates_first(optimizer):
+        # In a backward pass, each parameter may have an optimizer of its own, in a thread of autograd's.
+        if backward_pass() < 0 and _updates_first(optimizer):
             watcher.marked("optimizer", id(optimizer))
 
     watcher.let_go["optimizer"] = register(stepped).remove

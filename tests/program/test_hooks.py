@@ -397,6 +397,14 @@ say("a state of its own")
 optimizer = SGD([first], lr=0.1)
 optimizer.step(), optimizer.step()
 say("without a state")
+
+optimizers = {each: SGD([each], lr=0.1) for each in (first, second)}
+for each in optimizers:
+    each.register_post_accumulate_grad_hook(lambda each: optimizers[each].step())
+(first * second).sum().backward()
+say("in a backward pass")
+optimizers[first].step()
+say("after it")
 print(json.dumps(said))
 """
 
@@ -412,4 +420,6 @@ def test_which_calls_of_optimizers_are_steps() -> None:
         "loaded": [1, 1],
         "a state of its own": [1, 1],
         "without a state": [2, 1],
+        "in a backward pass": [0, 0],
+        "after it": [1, 1],
     }
