@@ -162,7 +162,12 @@ def _dotted(tree: ast.Module, function: ast.AST) -> str:
 
 
 def _may_be_steps(loop: ast.AST) -> bool:
-    """Whether a loop's iterations may be steps: not of a ``while`` loop that calls nothing."""
+    """Whether a loop's iterations may be steps: not of a ``while`` loop that calls nothing, nor of a loop that yields.
+
+    While the program works on what a loop yields, that loop is on no stack.
+    """
+    if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in _own(loop)):
+        return False
     if not isinstance(loop, ast.While):
         return True
     return any(isinstance(node, (ast.Call, ast.Await, ast.MatMult)) for part in loop.body for node in ast.walk(part))

@@ -402,6 +402,26 @@ def test_a_loop_that_is_left_ends_its_step_and_what_follows_is_none(start: Calla
     assert [row.end_ns - row.begin_ns for row in program.rows()] == [20 * MS, 30 * MS, 40 * MS]
 
 
+def test_the_loop_over_what_a_generator_yields_has_the_steps(start: Callable[..., Program]) -> None:
+    program = start()
+    source = """\
+def batches():
+    for number in range(40):
+        yield number
+for batch in batches():
+    work(batch)
+"""
+    module = marked(source.encode(), "train.py", loops=True)
+    program.watcher.watch_loops(module.loops)
+
+    def work(_batch: int) -> None:
+        program.now_ns += 100 * MS
+
+    exec(module.code, {"work": work})
+    assert program.notes()["home"] == ["train.py", "", 4, 5]
+    assert {row.end_ns - row.begin_ns for row in program.rows()} == {100 * MS}
+
+
 def test_a_loop_that_is_left_while_it_is_recorded_has_a_row_for_each_window(start: Callable[..., Program]) -> None:
     program = start(OUTER)
     program.area.write(Word.REFUSED, 1)
