@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
@@ -211,11 +212,20 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
     if register is None:
         return
     backward_pass = getattr(sys.modules.get("torch._C"), "_current_graph_task_id", lambda: -1)
+    numbers: dict[int, int] = {}
+
+    def number(optimizer: Any) -> int:
+        """Its number among the optimizers that are alive: the next one goes on with the steps of one that is gone."""
+        own = id(optimizer)
+        if own not in numbers:
+            numbers[own] = min({*range(len(numbers) + 1)} - {*numbers.values()})
+            weakref.finalize(optimizer, numbers.pop, own).atexit = False
+        return numbers[own]
 
     def stepped(optimizer: Any, _args: object, _kwargs: object) -> None:
         # In a backward pass, each parameter may have an optimizer of its own, in a thread of autograd's.
         if backward_pass() < 0 and _updates_first(optimizer):
-            watcher.marked("optimizer", id(optimizer))
+            watcher.marked("optimizer", number(optimizer))
 
     watcher.let_go["optimizer"] = register(stepped).remove
 

@@ -270,7 +270,7 @@ def own():
 
 model = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-names.update({id(model): "model", id(optimizer): "optimizer"})
+names.update({id(model): "model", 0: "optimizer"})
 x = torch.ones(3, 4)
 model(x), model(x)
 say("nested")
@@ -405,6 +405,14 @@ for each in optimizers:
 say("in a backward pass")
 optimizers[first].step()
 say("after it")
+
+for _ in range(3):
+    critic, generator = SGD([first], lr=0.1), SGD([second], lr=0.1)
+    for each in (critic, generator, critic, generator):
+        each.step()
+first_two = watcher.marks[:2]
+said["in the same order"] = watcher.marks == 6 * first_two
+say("two after two")
 print(json.dumps(said))
 """
 
@@ -422,4 +430,6 @@ def test_which_calls_of_optimizers_are_steps() -> None:
         "without a state": [2, 1],
         "in a backward pass": [0, 0],
         "after it": [1, 1],
+        "in the same order": True,
+        "two after two": [12, 2],
     }
