@@ -14,6 +14,7 @@ from overhead_lens.terminal.command import ANALYSIS, OUTPUT, argument, deprecate
 
 if TYPE_CHECKING:
     from overhead_lens.readers.recording import Reading
+    from overhead_lens.taxonomy.classifier import Classifier
     from overhead_lens.terminal.output import Format
     from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
@@ -109,7 +110,7 @@ def analyze(
 
         show(compare_traces(paths[0], paths[1], classifier), form)
     elif query is not None:
-        _show_query(query, paths, rules, critical_path=critical_path, form=form)
+        _show_query(query, paths, classifier, critical_path=critical_path, form=form)
     else:
         if parquet is not None:
             from overhead_lens.export.parquet import check_directory
@@ -267,11 +268,12 @@ def _show_analyses(
         raise typer.Exit(EXIT_USAGE)
 
 
-def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, critical_path: bool, form: Format) -> None:
+def _show_query(
+    query: str, paths: Sequence[Path], classifier: Classifier, *, critical_path: bool, form: Format
+) -> None:
     from overhead_lens.export.query import run_query
     from overhead_lens.readers.recording import read_recording
     from overhead_lens.report.text.rows import print_rows
-    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import show_rows
     from overhead_lens.traces.analyzer import analyze_over_time
 
@@ -279,7 +281,6 @@ def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, critic
         raise UsageError(
             "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
         )
-    classifier = default_classifier(rules)
     with_path = critical_path or "critical_path" in query.lower()
     analyzed = [analyze_over_time(read_recording(path), classifier, critical_path=with_path) for path in paths]
     answer = run_query(query, analyzed)

@@ -78,13 +78,9 @@ def attach(
     if top and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--top needs a terminal: run it in one, or leave out --top")
     classifier = default_classifier(rules)
+    seconds = duration or (_TOP_S if top else _SECONDS)
     request = AttachRequest(
-        pid=pid,
-        seconds=duration or (_TOP_S if top else _SECONDS),
-        rate_hz=rate,
-        subprocesses=subprocesses,
-        trace=trace,
-        output=output,
+        pid=pid, seconds=seconds, rate_hz=rate, subprocesses=subprocesses, trace=trace, output=output
     )
     with until_interrupted() as interrupted:
         if top:

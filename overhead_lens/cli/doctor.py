@@ -29,9 +29,7 @@ def _print(console: Console, findings: Sequence[Requirement]) -> None:
 
     for finding in findings:
         mark, color = ("ok  ", "green") if finding.available else ("none", "yellow")
-        console.print(
-            Text(f"{mark} ", style=color).append(f"{finding.name:<16}", style="bold").append(finding.detail),
-            soft_wrap=True,
-        )
+        line = Text(f"{mark} ", style=color).append(f"{finding.name:<16}", style="bold").append(finding.detail)
+        console.print(line, soft_wrap=True)
         if not finding.available:
             console.print(Text(f"     without it: {finding.without}. {finding.remedy}"), soft_wrap=True)

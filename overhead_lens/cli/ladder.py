@@ -7,8 +7,7 @@ from typing import Annotated
 
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions
-from overhead_lens.terminal.command import TARGET as TO_MEASURE
-from overhead_lens.terminal.command import option, refuse_on_windows
+from overhead_lens.terminal.command import TARGET, option, refuse_on_windows
 
 # Of a small call on two cores.
 _SECONDS, _QUICK_SECONDS = 120, 60
@@ -17,9 +16,7 @@ _SECONDS, _QUICK_SECONDS = 120, 60
 def ladder(
     target: given.Target,
     inputs: given.Inputs = None,
-    mode: Annotated[
-        str | None, option(TO_MEASURE, "--mode MODE", "Mode of torch.compile for the compiled rungs.")
-    ] = None,
+    mode: Annotated[str | None, option(TARGET, "--mode MODE", "Mode of torch.compile for the compiled rungs.")] = None,
     device: given.Device = None,
     param: given.Param = None,
     quick: given.Quick = False,

@@ -142,7 +142,10 @@ def _drawn(target: Path, picture: Path, rules: Path | None) -> Path | None:
         UsageError: There is nothing, or nothing sound.
     """
     if os.path.isdir(target):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
-        _draw_directory(target, picture, rules)
+        from overhead_lens.directories import export_directory
+        from overhead_lens.taxonomy.classifier import default_classifier
+
+        export_directory(target, picture, "perfetto", default_classifier(rules))
         return picture
     if not os.path.isfile(target):  # noqa: PTH113
         raise UsageError(f"no trace {target}")
@@ -160,13 +163,6 @@ def _drawn(target: Path, picture: Path, rules: Path | None) -> Path | None:
         return None
     write_analysis_perfetto(picture, analyzed)
     return picture
-
-
-def _draw_directory(target: Path, picture: Path, rules: Path | None) -> None:
-    from overhead_lens.directories import export_directory
-    from overhead_lens.taxonomy.classifier import default_classifier
-
-    export_directory(target, picture, "perfetto", default_classifier(rules))
 
 
 def _beginning(path: Path, size: int = 4096) -> bytes:

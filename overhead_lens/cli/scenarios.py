@@ -35,7 +35,5 @@ def _print(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
             continue
         console.print(Text(row["name"], style="bold").append(f"  {row['summary']}", style="not bold"))
         console.print(Text(f"    variants: {', '.join(row['variants'])}"))
-        console.print(
-            Text(f"    -p {' '.join(f'{name}={value}' for name, value in row['params'].items())}", style="dim"),
-            soft_wrap=True,
-        )
+        params = " ".join(f"{name}={value}" for name, value in row["params"].items())
+        console.print(Text(f"    -p {params}", style="dim"), soft_wrap=True)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions
-from overhead_lens.terminal.command import TARGET as TO_MEASURE
-from overhead_lens.terminal.command import argument, option, refuse_on_windows
+from overhead_lens.terminal.command import TARGET, argument, option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 if TYPE_CHECKING:
@@ -29,15 +28,13 @@ def sweep(
     param: Annotated[
         list[str] | None,
         option(
-            TO_MEASURE,
+            TARGET,
             "-p --param NAME=VALUES",
             "NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
             autocompletion=complete_parameter,
         ),
     ] = None,
-    all_variants: Annotated[
-        bool, option(TO_MEASURE, "--all-variants", "Measure every variant of the scenario.")
-    ] = False,
+    all_variants: Annotated[bool, option(TARGET, "--all-variants", "Measure every variant of the scenario.")] = False,
     compile_: given.Compile = False,
     mode: given.Mode = None,
     device: given.Device = None,

@@ -212,11 +212,7 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
     """The categories' shifts from counts of stacks, and from the wall's shift by their shares.
 
     A share's error is that of overdispersed counts, with half a stack added to each, so that a category without samples on one
-    side has an error, too (Jeffreys).
-
-    Args:
-        base, new: Both with the stacks of several processes.
-        level_ns: Mean of both walls, which converts shares to ns.
+    side has an error, too (Jeffreys). ``level_ns``, the mean of both walls, converts shares to ns.
     """
     sides = [
         budget.process_shares.T * sum(budget.process_stacks.values(), np.zeros(len(budget.process_shares)))

@@ -20,11 +20,7 @@ Times = Mapping[tuple[str, str], float]
 def contributors(
     category: str, base: Budget, new: Budget, walls_ns: tuple[int, int], shifts: FrameShifts
 ) -> tuple[Contributor, ...]:
-    """The largest contributors to a category's difference, in ns per call, significant ones first.
-
-    Args:
-        walls_ns: Wall times at which they are compared.
-    """
+    """The largest contributors to a category's difference at these walls, in ns per call, significant ones first."""
     old, recent = (_times(category, budget, wall_ns) for budget, wall_ns in zip((base, new), walls_ns, strict=True))
     if category == "wait":
         old, recent = {**old, **_kernels(base, new)}, {**recent, **_kernels(new, base)}

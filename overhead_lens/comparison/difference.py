@@ -131,11 +131,7 @@ def _change(
 
 
 def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MACHINE) -> list[str]:
-    """Reasons why two captures cannot be compared, one line each; empty if they can.
-
-    Args:
-        base, new: What the captures say.
-    """
+    """Reasons why two captures cannot be compared, one line each; empty if they can."""
     return mismatches(_context(base, machine), _context(new, machine))
 
 
@@ -144,14 +140,8 @@ def _context(meta: CaptureMeta, names: Sequence[str]) -> dict[str, object]:
     machine = {key: meta.environment.get(key) for key in names}
     # Two callables of a notebook are compared as two variants of a scenario are.
     named: dict[str, object] = {} if subject.kind == "callable" else {subject.kind: subject.name}
-    return {
-        **named,
-        "device": subject.device,
-        "params": dict(subject.params),
-        "caches": meta.caches,
-        **machine,
-        "gpu": meta.gpu,
-    }
+    how = {"device": subject.device, "params": dict(subject.params), "caches": meta.caches}
+    return {**named, **how, **machine, "gpu": meta.gpu}
 
 
 def _sentence(
@@ -168,12 +158,7 @@ def _sentence(
 
 
 def difference_in_words(wall: Shift, verdict: str, margin_ns: float, reasons: Sequence[str], deciding: str) -> str:
-    """The difference of two walls as a sentence.
-
-    Args:
-        reasons: Each blamed category with its change.
-        deciding: What would settle an ``inconclusive`` verdict.
-    """
+    """The difference of two walls as a sentence; ``deciding`` says what would settle an ``inconclusive`` verdict."""
     if verdict == "same":
         return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"
     if verdict == "inconclusive":

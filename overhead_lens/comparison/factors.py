@@ -63,10 +63,8 @@ class Factors:
 
 def make_factors(base: Breakdown, new: Breakdown) -> Factors | None:
     """The factors of two variants of one scenario with several units of the same work; None of other sides."""
-    work, variants = (
-        [(side.subject.name, side.units, side.work) for side in (base, new)],
-        [(side.subject.variant, side.subject.compile) for side in (base, new)],
-    )
+    work = [(side.subject.name, side.units, side.work) for side in (base, new)]
+    variants = [(side.subject.variant, side.subject.compile) for side in (base, new)]
     if work[0] != work[1] or base.units == 1 or variants[0] == variants[1]:
         return None
     parts = [Factor(old.category, old.ns, recent.ns) for old, recent in zip(base.host, new.host, strict=True)]

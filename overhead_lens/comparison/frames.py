@@ -30,12 +30,7 @@ _LEAST_STACKS = 10
 
 @dataclass(frozen=True, slots=True)
 class FrameShift:
-    """The difference of one frame's own time per call, new less base.
-
-    Attributes:
-        error_ns: Standard error, from counts.
-        clear: Whether it is significant among all frames.
-    """
+    """The difference of one frame's own time per call, new less base; ``clear`` if it is significant among all frames."""
 
     ns: float
     error_ns: float
@@ -61,9 +56,7 @@ FrameShifts = Mapping[tuple[str, str], FrameShift]
 def frame_shifts(base: Budget, new: Budget, walls_ns: tuple[int, int], level: float) -> FrameShifts:
     """Every frame's shift by category and name; empty unless several processes of both sides were sampled.
 
-    Args:
-        walls_ns: Wall times at which they are compared.
-        level: Probability that no frame is clear if none changed.
+    ``level`` is the probability that no frame is clear if none changed.
     """
     keys = sorted({*base.process_stacks, *new.process_stacks})
     sides = [_matrix(budget, keys) for budget in (base, new)]

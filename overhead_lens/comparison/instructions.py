@@ -13,34 +13,15 @@ than that::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
 
 from overhead_lens.budget.model import InstructionBudget, InstructionCategory
 from overhead_lens.errors import require
-from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
 SAME_SHARE = 0.002
 
 _MOST = 5
-_MACHINE_INDEPENDENT = ("torch", "python", "libc")
-
-
-class CountedCall(Protocol):
-    """The metadata of a call whose instructions were counted."""
-
-    @property
-    def subject(self) -> Subject:
-        """The counted call."""
-
-    @property
-    def compile_options(self) -> Mapping[str, Any] | None:
-        """Keyword arguments of torch.compile; None for an eager call."""
-
-    @property
-    def environment(self) -> Mapping[str, Any]:
-        """The machine, the interpreter and their versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +86,6 @@ def compare_instructions(base: InstructionBudget, new: InstructionBudget) -> Ins
     return InstructionDelta(base.count, new.count, verdict, host, blame, _sentence(base.count, delta, host, blame))
 
 
-def instruction_differences(base: CountedCall, new: CountedCall) -> list[str]:
-    """Reasons why the counts of two captures cannot be compared, one line each.
-
-    Machines may differ: all that count are x86-64 ones, and valgrind shows every program the same processor.
-    """
-    return mismatches(_context(base), _context(new))
-
-
 def mismatches(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
     """A line for every name whose values differ."""
     names = dict.fromkeys((*base, *new))
@@ -125,12 +98,6 @@ def changed(base: Mapping[str, int], new: Mapping[str, int]) -> list[tuple[str, 
     """The names whose numbers differ, each with new less base, the largest first."""
     deltas = {name: new.get(name, 0) - base.get(name, 0) for name in {**base, **new}}
     return sorted(((name, delta) for name, delta in deltas.items() if delta), key=lambda each: (-abs(each[1]), each[0]))
-
-
-def _context(call: CountedCall) -> dict[str, object]:
-    subject = asdict(call.subject)
-    named = {subject.pop("kind"): subject.pop("name"), **subject, "compile_options": call.compile_options}
-    return {**named, **{key: call.environment.get(key) for key in _MACHINE_INDEPENDENT}}
 
 
 def signed_count(count: float) -> str:

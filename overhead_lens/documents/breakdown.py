@@ -5,16 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from overhead_lens.budget import model
-from overhead_lens.budget.model import (
-    Closure,
-    CompileNote,
-    DeviceKernel,
-    Floor,
-    GuardGroup,
-    GuardTree,
-    InstructionFrame,
-    InstructionPart,
-)
 from overhead_lens.contract import Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.common import Category, Document, Interval, Row, fill
 from overhead_lens.subject import Subject
@@ -37,7 +27,7 @@ class Wall(Row, frozen=True):
     blocks: int
     calls: int
     floor_ns: Thousandths
-    floor: Floor | None
+    floor: model.Floor | None
 
 
 class Kinds(Row, frozen=True):
@@ -70,7 +60,7 @@ class Device(Row, frozen=True):
     idle_blame: dict[str, int]
     events_per_call: Thousandths
     launch: Launch
-    top: list[DeviceKernel]
+    top: list[model.DeviceKernel]
 
 
 class CrossCheck(Row, frozen=True):
@@ -95,8 +85,8 @@ class CountCategory(Row, frozen=True):
 
     category: str
     count: int
-    parts: list[InstructionPart]
-    top: list[InstructionFrame]
+    parts: list[model.InstructionPart]
+    top: list[model.InstructionFrame]
 
 
 class Instructions(Row, frozen=True):
@@ -129,13 +119,13 @@ class BreakdownDocument(Document, frozen=True, kw_only=True):
     wall: Wall
     host: list[Category]
     device: Device | None
-    closure: Closure
+    closure: model.Closure
     cross_checks: list[CrossCheck]
     instructions: Instructions | None
     guards: list[Guard]
-    guard_tree: GuardTree | None
-    guard_groups: list[GuardGroup]
-    compile_notes: list[CompileNote]
+    guard_tree: model.GuardTree | None
+    guard_groups: list[model.GuardGroup]
+    compile_notes: list[model.CompileNote]
     warnings: list[str]
     environment: dict[str, Any]
     capture: str

@@ -94,10 +94,8 @@ def history_document(history: analysis.History) -> HistoryDocument:
 
 
 def _segment(segment: analysis.Segment) -> Segment:
-    captures = [_point(point) for point in segment.points]
-    return fill(
-        Segment, segment, captures=captures, change_points=[_change_point(change) for change in segment.changes]
-    )
+    changes = [_change_point(change) for change in segment.changes]
+    return fill(Segment, segment, captures=[_point(point) for point in segment.points], change_points=changes)
 
 
 def _point(point: analysis.Point) -> Point:

@@ -25,14 +25,6 @@ class Rung(Row, frozen=True):
     reason: str | None
 
 
-class Layer(Row, frozen=True):
-    """A layer of the compiled call, ns; the layers sum to it, and the intervals are of paired differences."""
-
-    name: str
-    ns: int
-    ci95_ns: Interval
-
-
 class LadderDocument(Document, frozen=True, kw_only=True):
     """What each layer of a compiled call costs."""
 
@@ -42,7 +34,7 @@ class LadderDocument(Document, frozen=True, kw_only=True):
     unit: Literal["ns"] = "ns"
     processes: int
     rungs: list[Rung]
-    layers: list[Layer]
+    layers: list[analysis.Layer]
     sentence: str
     warnings: list[str]
     environment: dict[str, Any]
@@ -51,8 +43,4 @@ class LadderDocument(Document, frozen=True, kw_only=True):
 
 def ladder_document(ladder: analysis.Ladder) -> LadderDocument:
     """The document of a ladder."""
-    return fill(
-        LadderDocument,
-        ladder,
-        rungs=[fill(Rung, rung, **asdict(rung.kind)) for rung in ladder.rungs],
-    )
+    return fill(LadderDocument, ladder, rungs=[fill(Rung, rung, **asdict(rung.kind)) for rung in ladder.rungs])

@@ -14,13 +14,7 @@ from overhead_lens import api
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import MACHINE, differences
-from overhead_lens.comparison.instructions import (
-    InstructionDelta,
-    instruction_differences,
-    mismatches,
-    signed_count,
-    signed_share,
-)
+from overhead_lens.comparison.instructions import InstructionDelta, mismatches, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
 from overhead_lens.errors import OverheadLensError, UsageError
 from overhead_lens.machine.request import QUICK
@@ -30,7 +24,7 @@ from overhead_lens.report.text.blocks import cut, signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of
-from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts, stored_counts
+from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, count_mismatches, need_counts, stored_counts
 from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, CountFinding, Finding, Limits
 from overhead_lens.studies.check.outcome import CountOutcome, Outcome, TimeOutcome
 from overhead_lens.studies.check.stored import read_counts
@@ -174,7 +168,7 @@ def _call(meta: CaptureMeta) -> dict[str, object]:
 def _counted_against(place: Path, new: Path, limits: Limits) -> CountOutcome:
     """The outcome of a comparison in instructions. Errors as of ``_timed_against``."""
     base = stored_counts(place, default_classifier())
-    _same_call(place, instruction_differences(base.meta, read_counts(new)[0]))
+    _same_call(place, count_mismatches(base.meta, read_counts(new)[0]))
     return by_counts(base, new, limits.counts, default_classifier(), force=True)
 
 

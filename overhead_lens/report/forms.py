@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 120
 
-
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "budget.model.Breakdown": ("breakdown", "breakdown", "tables:host"),
     "comparison.model.Delta": ("delta", "delta", "tables:delta"),
@@ -74,12 +73,7 @@ def to_pandas(result: object) -> pd.DataFrame:
 
 
 def to_html(result: object, classifier: Classifier | None = None) -> str:
-    """A result as one HTML file that holds everything.
-
-    Args:
-        result: Of a type with a form.
-        classifier: The rules by which it was made; the built-in ones where None.
-    """
+    """A result as one HTML file that holds everything; ``classifier`` has the rules that made it, None for the built-in ones."""
     from overhead_lens.report.printers.page import page_of
 
     return page_of(outline_of(result), classifier or default_classifier())

@@ -30,11 +30,7 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Part of a stacked bar.
-
-    Attributes:
-        look: The name whose color and pattern it has (``looks.py``); empty for a gap.
-    """
+    """Part of a stacked bar; ``look`` is the name whose color and pattern it has (``looks.py``), empty for a gap."""
 
     look: str
     size: float
@@ -160,11 +156,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Something that a reader may do, and what it saves.
-
-    Attributes:
-        title: What was found and what it saves, in a sentence.
-    """
+    """Something that a reader may do; the title says in a sentence what was found and what it saves."""
 
     title: str
     evidence: Sequence[str]
@@ -186,27 +178,23 @@ Block: TypeAlias = Table | Notes | Bars | Drawing | Card
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it.
-
-    Attributes:
-        is_open: Whether a page shows it unfolded.
-    """
+    """A heading and what stands below it; a page shows it unfolded where it ``is_open``."""
 
     heading: str
     blocks: Sequence[Block]
     reach: Reach = "report"
     is_open: bool = True
 
+    @staticmethod
+    def folded(heading: str, *blocks: Block) -> Section:
+        """A section that stands on pages only, folded."""
+        return Section(heading, blocks, "page", is_open=False)
 
-def folded(heading: str, *blocks: Block) -> Section:
-    """A section that stands on pages only, folded."""
-    return Section(heading, blocks, "page", is_open=False)
-
-
-def sections(*parts: Section | None) -> list[Section]:
-    """The sections that hold something, without blocks that hold nothing."""
-    pairs = [(part, [block for block in part.blocks if _holds(block)]) for part in parts if part is not None]
-    return [replace(part, blocks=blocks) for part, blocks in pairs if blocks]
+    @staticmethod
+    def filled(*parts: Section | None) -> list[Section]:
+        """The sections that hold something, without blocks that hold nothing."""
+        pairs = [(part, [block for block in part.blocks if _holds(block)]) for part in parts if part is not None]
+        return [replace(part, blocks=blocks) for part, blocks in pairs if blocks]
 
 
 def _holds(block: Block) -> bool:
@@ -243,13 +231,3 @@ class Outline:
     def has_heading(self, section: Section) -> bool:
         """Whether one of the sections needs its heading outside of pages."""
         return not (self.has_answer and section is self.sections[0])
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 step``, ``2 steps``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def left_out(count: int, what: str) -> list[str]:
-    """That something is left out; nothing for none."""
-    return [f"{count:,} {what} are left out; --json has them."] if count > 0 else []

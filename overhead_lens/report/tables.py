@@ -19,10 +19,7 @@ from overhead_lens.traces.model import TraceAnalysis
 
 def host_table(budget: Breakdown | RunBudget) -> pd.DataFrame:
     """One row per category: ``ns``, ``low_ns``, ``high_ns``, ``share``, ``evidence``."""
-    rows = [
-        (category.category, category.ns, *category.ci95_ns, category.share, category.evidence)
-        for category in budget.host
-    ]
+    rows = [(each.category, each.ns, *each.ci95_ns, each.share, each.evidence) for each in budget.host]
     return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
 
 
@@ -40,9 +37,8 @@ def delta_table(delta: Delta) -> pd.DataFrame:
 
 def ladder_table(ladder: Ladder) -> pd.DataFrame:
     """One row per rung: ``ns``, ``step_ns`` and its interval, NaN if it was not timed, and ``reason``."""
-    nothing = (None, None)
     rows = [
-        (rung.name, rung.ns, rung.step_ns, *(rung.step_ci95_ns or nothing), rung.minor_faults, rung.reason)
+        (rung.name, rung.ns, rung.step_ns, *(rung.step_ci95_ns or (None, None)), rung.minor_faults, rung.reason)
         for rung in ladder.rungs
     ]
     return _table(rows, "rung", "ns", "step_ns", "step_low_ns", "step_high_ns", "minor_faults", "reason")
@@ -50,17 +46,10 @@ def ladder_table(ladder: Ladder) -> pd.DataFrame:
 
 def advice_table(advice: Advice) -> pd.DataFrame:
     """One row per remedy: ``delta_ns`` and its interval, NaN if it was not measured, ``verdict``, ``output``, ``safety``."""
-    nothing = (None, None, None)
-    rows = [
-        (
-            each.remedy,
-            *((each.wall.delta_ns, *each.wall.ci95_ns) if each.wall else nothing),
-            each.verdict,
-            each.output,
-            each.safety,
-        )
-        for each in advice.remedies
-    ]
+    rows = []
+    for each in advice.remedies:
+        saved = (each.wall.delta_ns, *each.wall.ci95_ns) if each.wall else (None, None, None)
+        rows.append((each.remedy, *saved, each.verdict, each.output, each.safety))
     return _table(rows, "remedy", "delta_ns", "low_ns", "high_ns", "verdict", "output", "safety")
 
 
@@ -80,13 +69,9 @@ def process_table(process: ProcessBudget) -> pd.DataFrame:
     The times are scaled to the whole watch, of which the thread was there for ``seen_share``.
     """
     rows = [
-        (
-            category.category,
-            *(thread.thread, thread.process, thread.name),
-            *(category.ns, *category.ci95_ns, category.share, thread.seen_share),
-        )
-        for thread in process.threads
-        for category in thread.host
+        (each.category, of.thread, of.process, of.name, each.ns, *each.ci95_ns, each.share, of.seen_share)
+        for of in process.threads
+        for each in of.host
     ]
     return _table(rows, "category", "thread", "process", "name", "ns", "low_ns", "high_ns", "share", "seen_share")
 

@@ -158,10 +158,7 @@ def json_option(what: str) -> OptionInfo:
 
 
 def parse_share(option: str, text: str, least: float = 0.0, most: float = 1.0, bare: float = 1.0) -> float:
-    """Read ``3%`` as the share 0.03.
-
-    Args:
-        bare: What a number without a percent sign is multiplied by, as older versions did.
+    """Read ``3%`` as the share 0.03; a number without a percent sign is multiplied by ``bare``, as older versions did.
 
     Raises:
         UsageError: The text is not a percentage, or out of range.

@@ -29,11 +29,7 @@ CommandLineError: Any = typer.BadParameter.__mro__[2]
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How a target is called.
-
-    Attributes:
-        compiles: Whether torch.compile is applied.
-    """
+    """How a target is called; ``compiles``: by torch.compile."""
 
     inputs: str | None = None
     compiles: bool = False
@@ -92,13 +88,8 @@ def call_options(
 
 def takes_call_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of ``call_options`` in the place of its parameter ``options``."""
-    own, offered = _parameters(command), _parameters(call_options)
-
-    taken = [
-        parameter
-        for own_parameter in own
-        for parameter in (offered if own_parameter.name == "options" else [own_parameter])
-    ]
+    offered = _parameters(call_options)
+    taken = [one for each in _parameters(command) for one in (offered if each.name == "options" else [each])]
     signature = inspect.Signature(taken)
 
     @functools.wraps(command)

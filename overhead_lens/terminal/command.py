@@ -95,11 +95,7 @@ def deprecated(old: str, new: str) -> None:
 
 
 def refuse_on_windows(what: str, otherwise: str = "") -> None:
-    """Refuse to measure where nothing can be measured.
-
-    Args:
-        what: The command.
-        otherwise: What can be done there, as the rest of the sentence.
+    """Refuse a command where nothing can be measured; ``otherwise`` says what can be done there, as the rest of the sentence.
 
     Raises:
         UsageError: This is Windows.
@@ -109,10 +105,7 @@ def refuse_on_windows(what: str, otherwise: str = "") -> None:
 
 
 def refuse(context: typer.Context, reason: str, *names: str) -> None:
-    """Refuse options that would be ignored.
-
-    Args:
-        reason: Why they have no effect, as the rest of a sentence.
+    """Refuse options that would be ignored; ``reason`` says why they have no effect, as the rest of a sentence.
 
     Raises:
         UsageError: One of them is on the command line.

@@ -43,11 +43,9 @@ def complete_target(incomplete: str) -> list[Candidate]:
     scenarios = [(name, path) for name, path in builtin_paths().items() if name.startswith(incomplete)]
     candidates = [(name, _help(outline_of(path).summary)) for name, path in scenarios]
     candidates += _paths(incomplete, lambda entry: entry.name.endswith(".py") and entry.is_file())
-    if len(candidates) != 1:
+    if len(candidates) != 1 or candidates[0][0].endswith("/"):
         return candidates
-    ((name, _),) = candidates
-    if name.endswith("/"):
-        return candidates
+    name = candidates[0][0]
     outline = outline_of(_file(name))
     more = _members(name, outline)
     if not outline.is_scenario:

@@ -58,12 +58,10 @@ def outline_of(path: Path) -> Outline:
 def _scenario(tree: ast.Module) -> ast.Call | None:
     """``Scenario(...)`` of ``SCENARIO = Scenario(...)``."""
     for node in tree.body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        named = any(isinstance(target, ast.Name) and target.id == "SCENARIO" for target in targets)
-        if named and isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Call):
-            return node.value
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Call):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == "SCENARIO" for target in targets):
+                return node.value
     return None
 
 

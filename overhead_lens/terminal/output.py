@@ -21,14 +21,9 @@ _FILE_WIDTH = 120
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a result is shown.
+    """How a result is shown: as ``json``, one document and nothing else on stdout, or as text, ``whole`` or without some parts.
 
-    Attributes:
-        json: For programs: one document and nothing else on stdout. Else text for people.
-        page: File to which its HTML is written as well; None for none.
-        classifier: The rules that were used, which the page names; None for the built-in ones.
-        whole: Every part of a text that leaves some out.
-        force: Whether the page replaces an existing file.
+    Its HTML is written to the file ``page`` as well, drawn by the ``classifier`` that was used; None for the built-in one.
     """
 
     json: bool = False

@@ -13,11 +13,7 @@ from overhead_lens.machine.request import Listener
 
 
 class Screen(Listener, Protocol):
-    """A listener that can also show preliminary results.
-
-    Attributes:
-        shows: Whether anybody sees it.
-    """
+    """A listener that can also show preliminary results, if anybody sees it (``shows``)."""
 
     shows: bool
 
@@ -49,18 +45,13 @@ def announcement(subject: str, seconds: float | None = None) -> str:
     """``measuring add1, about 30 s``; without a time where none is known."""
     if seconds is None:
         return f"measuring {subject}"
-    return (
-        f"measuring {subject}, about {f'{seconds:.0f} s' if seconds < _MINUTES_FROM_S else f'{seconds / 60:.0f} min'}"
-    )
+    time = f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
+    return f"measuring {subject}, about {time}"
 
 
 @contextmanager
 def progress(*, quiet: bool, begins: str = "") -> Iterator[Screen]:
-    """A listener that draws a bar while the block runs.
-
-    Args:
-        begins: What is printed at once, also where stderr is a file or a pipe.
-    """
+    """A listener that draws a bar while the block runs; ``begins`` is printed at once, also where stderr is a file or a pipe."""
     if begins and not quiet:
         print(begins, file=sys.stderr, flush=True)
     if quiet or not sys.stderr.isatty():

@@ -26,12 +26,7 @@ _TABLE = "overhead-lens"
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Defaults of options.
-
-    Attributes:
-        rules: Of ``--rules``; a path in the file is relative to the file.
-        max: Of ``check --max``.
-    """
+    """Defaults of ``--rules``, whose path is relative to the file, and of ``check --max``."""
 
     rules: Path | None = None
     max: tuple[str, ...] = ()

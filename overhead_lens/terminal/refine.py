@@ -34,11 +34,7 @@ _NEEDED = (
 
 @dataclass(slots=True)
 class Refining:
-    """Shows the budget of what there is after each timed process, and says when its intervals are narrow enough.
-
-    Attributes:
-        until_share: The half-width of intervals that is enough; None to measure in all processes.
-    """
+    """Shows the budget after each timed process; says when intervals are as narrow as ``until_share``, never if that is None."""
 
     most: int
     classifier: Classifier
@@ -76,9 +72,8 @@ class Refining:
     def _remark(self, processes: int) -> str:
         """The number of processes so far, and the state of the intervals."""
         of = f"{processes} of {'at most ' if self.until_share else ''}{self.most} processes"
-        if processes == 1:
-            return f"{of}; how processes differ is not in the intervals yet. Ctrl-C ends with what there is"
-        return f"{of}; the intervals are still wide. Ctrl-C ends with what there is"
+        state = "how processes differ is not in the intervals yet" if processes == 1 else "the intervals are still wide"
+        return f"{of}; {state}. Ctrl-C ends with what there is"
 
     def _looks(self, processes: int) -> bool:
         """Whether the widths are compared with what is enough."""

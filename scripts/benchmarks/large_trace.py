@@ -52,14 +52,8 @@ def write_trace(path: Path, events: int, *, rich: bool = False) -> int:
 
 def _names() -> Iterator[str]:
     for thread, name in ((_MAIN, "python"), (_AUTOGRAD, "pt_autograd_0")):
-        event = {
-            "ph": "M",
-            "name": "thread_name",
-            "pid": _PID,
-            "tid": thread,
-            "args": {"name": f"thread {thread} ({name})"},
-        }
-        yield json.dumps(event)
+        named = {"name": f"thread {thread} ({name})"}
+        yield json.dumps({"ph": "M", "name": "thread_name", "pid": _PID, "tid": thread, "args": named})
 
 
 @dataclass(slots=True)

@@ -28,27 +28,15 @@ REFERENCE = ROOT / "traces" / "reference"
 
 # What a command measures lies beside it, under the name that the documentation gives it.
 _PROGRAMS = ROOT / "tests" / "programs"
-FILES = {
-    "decoding.py": _PROGRAMS / "starved_loader.py",
-    "train.py": _PROGRAMS / "mlp_adamw.py",
-}
+FILES = {"decoding.py": _PROGRAMS / "starved_loader.py", "train.py": _PROGRAMS / "mlp_adamw.py"}
 PID = "PID"
-SIZES = [10**digits for digits in range(2, 8)]
 COMMANDS = {
-    "eager": ["profile", "add1", "-o", "eager"],
-    "compiled": ["profile", "add1", "--compile", "-o", "compiled"],
-    "ladder": ["ladder", "add1", "-o", "ladder"],
-    "run": ["run", "-o", "run", "train.py", "--steps", "12000"],
-    "sweep": [
-        "sweep",
-        "sum_elements:numpy",
-        "sum_elements:numba",
-        "-p",
-        f"n={','.join(map(str, SIZES))}",
-        "-o",
-        "sweep",
-    ],
-    "watch": ["attach", PID, "--duration", "10", "-o", "watch"],
+    "eager": "profile add1 -o eager",
+    "compiled": "profile add1 --compile -o compiled",
+    "ladder": "ladder add1 -o ladder",
+    "run": "run -o run train.py --steps 12000",
+    "sweep": "sweep sum_elements:numpy sum_elements:numba -p n=100,1000,10000,100000,1000000,10000000 -o sweep",
+    "watch": f"attach {PID} --duration 10 -o watch",
 }
 # The process whose id stands for ``PID``.
 WATCHED = ["decoding.py", "--steps", "1000000"]
@@ -92,7 +80,7 @@ def main() -> None:
 
 def record(name: str, folder: Path) -> list[str]:
     """Record a capture in a folder; returns the command's words."""
-    command = COMMANDS[name]
+    command = COMMANDS[name].split()
     with ExitStack() as stack:
         if PID in command:
             watched = stack.enter_context(subprocess.Popen([sys.executable, *WATCHED], cwd=folder))

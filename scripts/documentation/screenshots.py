@@ -15,6 +15,8 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from scripts.command import run
+
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT / "traces" / "reference"
 IMAGES = ROOT / "docs" / "images"
@@ -34,12 +36,7 @@ def main() -> None:
         for name, command in PAGES.items():
             page = Path(scratch, f"{name}.html")
             # 1 is a regression that was found.
-            subprocess.run(
-                [sys.executable, "-m", "overhead_lens", *command, "--html", str(page)],
-                cwd=ROOT,
-                stdout=subprocess.DEVNULL,
-                check=False,
-            )
+            run([sys.executable, "-m", "overhead_lens", *command, "--html", page], ROOT)
             view = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
             view.goto(page.as_uri())
             view.wait_for_selector("html[data-ready]", state="attached")

@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.reproduction.measuring import profiled, run_tool
-from scripts.reproduction.outcomes import (
-    Call,
-    Measured,
-    Outcome,
-    Outcomes,
-    Part,
-    RatioRow,
-    TimeRow,
-    Unit,
-    outcome_of,
-)
+from scripts.reproduction.outcomes import Call, Measured, Outcome, Outcomes, Part, RatioRow, TimeRow, Unit, outcome_of
 from scripts.reproduction.published import Published, figures, published_of
 
 INFERENCE = str(Path(__file__).with_name("add1_inference.py"))
@@ -46,19 +36,13 @@ def add1_times(outcomes: Outcomes) -> list[TimeRow]:
 
 def add1_ratios(outcomes: Outcomes) -> list[RatioRow]:
     """Eager over compiled, where one source has both."""
-    figures = _figures()
-    return [
-        RatioRow(
-            f"eager over {new.label}",
-            new.source,
-            new.ns / old.ns,
-            _outcome(outcomes, compiled),
-            _outcome(outcomes, eager),
-        )
-        for eager, compiled in PAIRS
-        for old, new in itertools.product(figures[eager], figures[compiled])
-        if old.source == new.source
-    ]
+    figures, rows = _figures(), []
+    for eager, compiled in PAIRS:
+        sides = _outcome(outcomes, compiled), _outcome(outcomes, eager)
+        for old, new in itertools.product(figures[eager], figures[compiled]):
+            if old.source == new.source:
+                rows.append(RatioRow(f"eager over {new.label}", new.source, new.ns / old.ns, *sides))
+    return rows
 
 
 def _outcome(outcomes: Outcomes, name: str) -> Outcome:

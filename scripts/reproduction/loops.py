@@ -29,6 +29,7 @@ PEAK_CALLS = (
     Call("read", f"{PEAKS}:read", params=ONE_THREAD),
 )
 SQRT_CALLS = (Call("loop", "elementwise_sqrt:loop"), Call("whole", "elementwise_sqrt:whole"))
+_LABELS = ("arithmetic at the rate of a large product", "more on one thread", "more for reading the weight again")
 
 
 def linear_times(outcomes: Outcomes) -> list[TimeRow]:
@@ -39,15 +40,11 @@ def linear_times(outcomes: Outcomes) -> list[TimeRow]:
 def linear_ratios(outcomes: Outcomes) -> list[RatioRow]:
     """Batched against one by one, as in the question (the layer's weight requires a gradient) and without gradients."""
     labels = {"batched over loop, weight requires_grad": "grad-", "batched over loop, no gradient": ""}
-    return [
-        RatioRow(
-            label,
-            FORUM,
-            LINEAR_SPEED_UP,
-            *(outcome_of(outcomes, f"{prefix}{name}/{prefix}{name}") for name in ("loop", "batched")),
-        )
-        for label, prefix in labels.items()
-    ]
+    rows = []
+    for label, prefix in labels.items():
+        sides = (outcome_of(outcomes, f"{prefix}{name}/{prefix}{name}") for name in ("loop", "batched"))
+        rows.append(RatioRow(label, FORUM, LINEAR_SPEED_UP, *sides))
+    return rows
 
 
 def measure_kernel(options: argparse.Namespace) -> dict[str, Any]:
@@ -78,12 +75,7 @@ def kernel_notes(outcomes: Outcomes) -> list[str]:
         parts_ns: list[float] = []
         for end_ns in ends_ns:
             parts_ns.append(max(min(end_ns, kernel_ns) - sum(parts_ns), 0.0))
-        labels = (
-            "arithmetic at the rate of a large product",
-            "more on one thread",
-            "more for reading the weight again",
-        )
-        parts = [f"{ns:,.0f} ns {label}" for ns, label in zip(parts_ns, labels, strict=False)]
+        parts = [f"{ns:,.0f} ns {label}" for ns, label in zip(parts_ns, _LABELS, strict=False)]
         rate = 2 * FEATURES**2 / kernel_ns
         notes.append(
             f"The kernels of {name} take {kernel_ns:,.0f} ns a vector ({rate:.1f} GFLOP/s): {', '.join(parts)}, "

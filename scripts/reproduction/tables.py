@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from scripts.reproduction import add1, fusion, loops, sums
@@ -12,48 +13,35 @@ from scripts.results import Cell, Claim, Column, Origin, Result, columns_of
 
 PARTS: tuple[Part, ...] = (*add1.PARTS, *loops.PARTS, *sums.PARTS, *fusion.PARTS)
 
-COMMAND = "python -m scripts.reproduction"
 METHOD = (
     "Each figure is of fresh processes: the median over processes of their median block, with a 95 % interval from a bootstrap "
     "over processes. Published figures are of other hardware and mostly of older versions: a ratio is not a pass mark. "
     "A figure is disturbed if its interval spans more than a factor of two, and nothing is concluded from it."
 )
 
-TIMES = Claim(
+_of = partial(Claim, method=METHOD, command="python -m scripts.reproduction")
+TIMES = _of(
     claim="published-times",
     question="How long do calls take here whose times others have published?",
-    method=METHOD,
-    command=COMMAND,
     columns=columns_of(
         "workload | call | source | published [ns] | here [ns] | low [ns] | high [ns] | here over published | remark"
     ),
 )
-RATIOS = Claim(
+RATIOS = _of(
     claim="published-ratios",
     question="How many times faster is one call than another, published and here?",
-    method=METHOD,
-    command=COMMAND,
     columns=columns_of(
         "workload | ratio of times | source | published | here | low | high | here over published | remark"
     ),
 )
-BUDGETS = Claim(
+BUDGETS = _of(
     claim="published-budgets",
     question="Where does the time of the published workloads go here?",
-    method=METHOD,
-    command=COMMAND,
-    columns=(
-        Column("workload"),
-        Column("call"),
-        Column("wall", "ns"),
-        *(Column(name, "ns") for name in HOST_CATEGORIES),
-    ),
+    columns=(*columns_of("workload | call | wall [ns]"), *(Column(name, "ns") for name in HOST_CATEGORIES)),
 )
-TRACES = Claim(
+TRACES = _of(
     claim="published-traces",
     question="How far is a corrected trace from the bare call, in the published workloads?",
-    method=METHOD,
-    command=COMMAND,
     columns=columns_of(
         "workload | call | corrected trace less the bare call of its process [share] | "
         "less the wall of other processes [share] | wall, low [share] | wall, high [share]"

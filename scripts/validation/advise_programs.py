@@ -83,10 +83,7 @@ PROGRAMS = (
     ),
     Flawed("items", "values read one by one", (str(ADVISED / "read_values.py"),), ("variant_at_once",)),
     Flawed(
-        "per_node",
-        "a Python loop over nodes",
-        (str(ADVISED / "pass_messages.py"),),
-        ("variant_at_once", *COMPILING),
+        "per_node", "a Python loop over nodes", (str(ADVISED / "pass_messages.py"),), ("variant_at_once", *COMPILING)
     ),
     Flawed(
         "nested",

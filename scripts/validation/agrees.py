@@ -74,10 +74,7 @@ def main() -> None:
     if "attach" in options.ways:
         claim = replace(ATTACHED, command=f"{command} --seconds {options.seconds:g}")
         answer(
-            claim,
-            options.attached,
-            options.repetitions,
-            lambda: (by_attach(options.seconds), profiled(_ONE_THREAD)),
+            claim, options.attached, options.repetitions, lambda: (by_attach(options.seconds), profiled(_ONE_THREAD))
         )
 
 

@@ -30,15 +30,9 @@ CLAIM = Claim(
 TORCH = ("add1", "linear_loop:loop", "linear_loop:batched", "gelu", "split_stack:split_stack", "split_stack:combined")
 TORCH_NO_GRAD = ("sum_elements:torch", "row_col_sum:torch_rows", "row_col_sum:torch_cols")
 OTHERS = (
-    "elementwise_sqrt:loop",
-    "elementwise_sqrt:whole",
-    "sum_elements:numpy",
-    "sum_elements:numpy_numba",
-    "sum_elements:numba",
-    "sum_elements:builtin",
-    "sum_elements:python",
-    "row_col_sum:numpy_rows",
-    "row_col_sum:numpy_cols",
+    *("elementwise_sqrt:loop", "elementwise_sqrt:whole"),
+    *(f"sum_elements:{variant}" for variant in ("numpy", "numpy_numba", "numba", "builtin", "python")),
+    *("row_col_sum:numpy_rows", "row_col_sum:numpy_cols"),
 )
 
 

@@ -12,11 +12,11 @@ from overhead_lens.comparison.instructions import (
     InstructionContributor,
     InstructionDelta,
     compare_instructions,
-    instruction_differences,
 )
 from overhead_lens.errors import InvariantError, UsageError
 from overhead_lens.report.check_files import junit
 from overhead_lens.report.forms import to_markdown
+from overhead_lens.studies.check.gate import count_mismatches
 from overhead_lens.studies.check.limits import BROKEN, KEPT, Limit, check_counts, parse_limit
 from overhead_lens.studies.check.outcome import CountOutcome
 from overhead_lens.subject import Subject
@@ -94,8 +94,8 @@ def test_what_cannot_be_compared() -> None:
     base = CaptureMeta(subject=subject, environment={"torch": "2.13.0", "host": "here", "cpu": "x"})
     elsewhere = CaptureMeta(subject=subject, environment={"torch": "2.13.0", "host": "there", "cpu": "y"})
     other = CaptureMeta(subject=replace(subject, compile=False), environment={"torch": "2.14.0"})
-    assert instruction_differences(base, elsewhere) == []
-    assert instruction_differences(base, other) == ["compile: True against False", "torch: '2.13.0' against '2.14.0'"]
+    assert count_mismatches(base, elsewhere) == []
+    assert count_mismatches(base, other) == ["compile: True against False", "torch: '2.13.0' against '2.14.0'"]
 
 
 @pytest.mark.parametrize(

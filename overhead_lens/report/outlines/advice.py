@@ -7,7 +7,7 @@ from functools import partial
 
 from overhead_lens.report.cells import length, names, row, signed, signed_bounds, text
 from overhead_lens.report.looks import LONGER, SHORTER, TIME
-from overhead_lens.report.outline import Bars, Block, Cell, Column, Notes, Outline, Section, Table, sections
+from overhead_lens.report.outline import Bars, Block, Cell, Column, Notes, Outline, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.text.blocks import call_title, signed_interval_text
@@ -26,7 +26,7 @@ def advice_outline(advice: Advice) -> Outline:
     return Outline(
         f"advice for {call_title(advice.base)}",
         advice.sentence,
-        sections(
+        Section.filled(
             Section("Remedies", list(_remedies(advice)), reach="everywhere"),
             _how(advice.remedies),
             Section("Not measured", [Notes(_not_measured(advice.remedies), tone="dim")], is_open=False),

@@ -8,26 +8,12 @@ from functools import partial
 
 from overhead_lens.budget.model import Breakdown, Guard, GuardGroup, InstructionBudget, Operator, Reading
 from overhead_lens.report.cells import bounds, count, names, numbers, row, share, sum_row, text, time
-from overhead_lens.report.outline import (
-    Bars,
-    Block,
-    Cell,
-    Column,
-    Drawing,
-    Notes,
-    Outline,
-    Row,
-    Section,
-    Table,
-    folded,
-    left_out,
-    sections,
-)
+from overhead_lens.report.outline import Bars, Block, Cell, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.device import device_section
 from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.calls import call_stacks, processes
-from overhead_lens.report.text.blocks import bounds_text, call_title
+from overhead_lens.report.text.blocks import bounds_text, call_title, counted, left_out
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns, format_rate
 
@@ -54,7 +40,7 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
     return Outline(
         call_title(breakdown),
         sentence(breakdown),
-        sections(
+        Section.filled(
             Section("Where the time of a call goes", [bar, table], reach="everywhere"),
             None if breakdown.device is None else device_section(breakdown.device, wall.ns, "per call"),
             _instructions(breakdown.instructions, breakdown.host),
@@ -63,7 +49,7 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
             *_guards(breakdown),
             _operators(breakdown.operators),
             _checks(breakdown),
-            folded("Wall time per process", Drawing(partial(processes, breakdown))),
+            Section.folded("Wall time per process", Drawing(partial(processes, breakdown))),
         ),
         figure=figure,
         about=[_how(breakdown)],
@@ -191,7 +177,7 @@ def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
 
 
 def _cost(group: GuardGroup) -> str:
-    return f"{group.count:,} guard{'s' * (group.count != 1)}, {format_ns(group.warm_ns)}"
+    return f"{counted(group.count, 'guard')}, {format_ns(group.warm_ns)}"
 
 
 def _operators(root: Operator | None) -> Section | None:
@@ -201,7 +187,9 @@ def _operators(root: Operator | None) -> Section | None:
     columns = [names("operator"), Column("total"), Column("share", gives_way=1), Column("self", gives_way=2)]
     columns += [names("self time by category", gives_way=3), names("called from", gives_way=4)]
     totals = _totals(root)
-    table = Table(columns, list(_operator_rows(root, root, 0, _least_ns(totals))), more="with less time")
+    # A share of the whole, and the time of the last of the costliest.
+    least_ns = max(totals[:_MOST_OPERATORS][-1], _LEAST_OPERATOR * max(1, totals[0]))
+    table = Table(columns, list(_operator_rows(root, root, 0, least_ns)), more="with less time")
     rest = left_out(len(totals) - len(table.rows), "operators of still less time")
     return Section("Operators, by samples", [table, Notes(rest)], is_open=False)
 
@@ -215,11 +203,6 @@ def _totals(root: Operator) -> list[int]:
         totals.append(node.total_ns)
         todo += node.children
     return sorted(totals, reverse=True)
-
-
-def _least_ns(totals: Sequence[int]) -> float:
-    """The least time of an operator in the table: a share of the whole, and that of the last of the costliest."""
-    return max(totals[:_MOST_OPERATORS][-1], _LEAST_OPERATOR * max(1, totals[0]))
 
 
 def _operator_rows(node: Operator, root: Operator, depth: int, least_ns: float) -> Iterator[Row]:
@@ -245,16 +228,12 @@ def _checks(breakdown: Breakdown) -> Section:
         columns = [names("category")]
         for evidence in ("samples", "trace", "ablation"):
             columns += [Column(evidence), names("", 1)]
-        rows = [
-            row(
-                text(check.category, check.category),
-                *_reading(check.samples),
-                *_reading(check.trace),
-                *_reading(check.ablation, {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound]),
-                "agree" if check.agree else text("DISAGREE", tone="warning"),
-            )
-            for check in breakdown.cross_checks
-        ]
+        rows = []
+        for check in breakdown.cross_checks:
+            ablation = _reading(check.ablation, {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound])
+            readings = (*_reading(check.samples), *_reading(check.trace), *ablation)
+            verdict: Cell | str = "agree" if check.agree else text("DISAGREE", tone="warning")
+            rows.append(row(text(check.category, check.category), *readings, verdict))
         blocks.append(Table([*columns, names("verdict")], rows))
     return Section("Checks by independent evidence", blocks, is_open=False)
 

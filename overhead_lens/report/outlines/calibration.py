@@ -8,7 +8,7 @@ from typing import Any
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.recorder.calibrate import Calibrated
 from overhead_lens.report.cells import names, numbers, row, time
-from overhead_lens.report.outline import Column, Notes, Outline, Section, Table, sections
+from overhead_lens.report.outline import Column, Notes, Outline, Section, Table
 from overhead_lens.units import format_ns
 
 
@@ -27,7 +27,7 @@ def calibration_outline(calibrated: Calibrated) -> Outline:
     return Outline(
         "What one event costs torch.profiler",
         "",
-        sections(
+        Section.filled(
             Section("Costs of events", [Table(columns, rows)], reach="everywhere"),
             Section("Peaks of the machine", [Notes(_peaks(calibration.get("peaks") or {}))], reach="everywhere"),
         ),

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from overhead_lens.report.cells import names, numbers, row, signed_bounds, text
 from overhead_lens.report.looks import LONGER
-from overhead_lens.report.outline import Cell, Outline, Section, Table
+from overhead_lens.report.outline import Outline, Section, Table
 from overhead_lens.report.outlines.delta import delta_outline, instruction_sections
-from overhead_lens.studies.check.limits import BROKEN, Finding, LimitFinding
+from overhead_lens.studies.check.limits import BROKEN, LimitFinding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 
 
@@ -28,13 +28,9 @@ def _limits(outcome: Outcome) -> list[Section]:
             finding.limit.name,
             finding.allowed,
             finding.delta,
-            _interval(finding),
+            signed_bounds(finding.ci95_ns) if isinstance(finding, LimitFinding) else text("exact"),
             text(finding.state, LONGER if finding.state == BROKEN else ""),
         )
         for finding in outcome.findings
     ]
     return [Section("Limits", [Table(columns, rows)], reach="everywhere")] if rows else []
-
-
-def _interval(finding: Finding) -> Cell:
-    return signed_bounds(finding.ci95_ns) if isinstance(finding, LimitFinding) else text("exact")

@@ -11,22 +11,7 @@ from overhead_lens.comparison.instructions import InstructionDelta, signed_count
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.report.cells import count, names, numbers, row, signed, signed_bounds, sum_row, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import (
-    Bars,
-    Block,
-    Cell,
-    Column,
-    Drawing,
-    Notes,
-    Outline,
-    Picture,
-    Piece,
-    Row,
-    Section,
-    Table,
-    folded,
-    sections,
-)
+from overhead_lens.report.outline import Bars, Block, Cell, Drawing, Notes, Outline, Picture, Piece, Row, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.run import title as run_title
@@ -67,7 +52,7 @@ def _outline(
     return Outline(
         " → ".join(dict.fromkeys(titles)),
         _sentence(delta.sentence),
-        sections(_changed(delta, titles, notes), *further, _moved(delta)),
+        Section.filled(_changed(delta, titles, notes), *further, _moved(delta)),
         figure=f"{format_ns(delta.base.wall.ns)} → {format_ns(delta.new.wall.ns)} per {per}{ratio}: {delta.verdict}",
         warnings=delta.warnings,
         origin=partial(_origin, delta),
@@ -104,7 +89,7 @@ def _waterfall(delta: Delta | RunDelta) -> tuple[Table, float]:
             places.append((change, max(0.0, min(start_ns, at_ns))))
     full_ns = max(full_ns, delta.new.wall.ns)
     rows = [_change(change, left_ns, full_ns) for change, left_ns in places]
-    return Table([names(""), names(""), Column("")], rows, "from the base to the new side"), full_ns
+    return Table([names(""), names(""), *numbers("")], rows, "from the base to the new side"), full_ns
 
 
 def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
@@ -116,15 +101,12 @@ def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
 
 def _table(delta: Delta | RunDelta) -> Table:
     """A row for each category that either side has, with what moved most in it, and the sum."""
-    columns = [names("category"), *numbers("base", "new", gives_way=2), Column("difference")]
+    columns = [names("category"), *numbers("base", "new", gives_way=2), *numbers("difference")]
     columns += [names("95 % interval", gives_way=1), names("verdict"), names("moved most", gives_way=3)]
     rows = [
         row(
             text(change.category, change.category),
-            time(old.ns),
-            time(recent.ns),
-            signed(change.delta_ns),
-            signed_bounds(change.ci95_ns),
+            *(time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns)),
             _verdict(change.verdict, "*" if change.only_in_frames else ""),
             text(_most(change.contributors), tone="dim"),
         )
@@ -163,9 +145,9 @@ def _moved(delta: Delta | RunDelta) -> Section:
         for change in delta.host
         for part in change.contributors
     ]
-    columns = [names("category"), names("kind"), Column("difference"), names("verdict"), names("name")]
+    columns = [names("category"), names("kind"), *numbers("difference"), names("verdict"), names("name")]
     table = Table(columns, rows[:_MOST_MOVED], "those that are known to have moved first")
-    return folded("What moved inside the categories", table)
+    return Section.folded("What moved inside the categories", table)
 
 
 def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
@@ -192,22 +174,14 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
     """A difference in instructions per call: categories, the function that moved most, a sentence."""
     if delta is None:
         return []
-    columns = [names("category"), *numbers("base", "new", gives_way=1), Column("difference")]
-    columns += [Column("of the base"), names("moved most", gives_way=2)]
-    rows = [
-        row(
-            text(change.category, change.category),
-            *_counts(change.base_count, change.new_count, delta),
-            text(
-                f"{signed_count(change.contributors[0].delta_count)} {change.contributors[0].name}"
-                if change.contributors
-                else "",
-                tone="dim",
-            ),
-        )
-        for change in delta.host
-        if change.base_count or change.new_count
-    ]
+    columns = [names("category"), *numbers("base", "new", gives_way=1), *numbers("difference", "of the base")]
+    columns.append(names("moved most", gives_way=2))
+    rows = []
+    for change in delta.host:
+        if change.base_count or change.new_count:
+            most = [f"{signed_count(each.delta_count)} {each.name}" for each in change.contributors[:1]]
+            counts = _counts(change.base_count, change.new_count, delta)
+            rows.append(row(text(change.category, change.category), *counts, text("".join(most), tone="dim")))
     total = sum_row("sum", *_counts(delta.base_count, delta.new_count, delta), "")
     blocks: list[Block] = [Notes([_sentence(delta.sentence)], tone="bold"), Table(columns, [*rows, total])]
     return [Section("Instructions per call (callgrind)", blocks, reach="everywhere")]
@@ -223,7 +197,7 @@ def _factors(factors: Factors | None) -> list[Section]:
     if factors is None:
         return []
     columns = [names("factor"), *numbers("base", "new", gives_way=2), *numbers("difference", "share")]
-    columns.append(Column("ratio without it", gives_way=3))
+    columns += numbers("ratio without it", gives_way=3)
     rows = [_factor(part, factors) for part in factors.parts if part.base_ns or part.new_ns]
     walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
     ratio = f"{max(walls) / min(walls):.1f}x" if min(walls) else ""

@@ -20,15 +20,10 @@ def apart(kind: str, ns: int) -> str:
 
 
 def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
-    """A device's partition of the host's wall time, and its costliest kernels.
-
-    Args:
-        per: What the times are: ``per call``, ``per step``.
-    """
+    """A device's partition of the host's wall time, ``per call`` or ``per step``, and its costliest kernels."""
     whole_ns = max(1, wall_ns)
-    launches = (
-        f"{_many(device.launches_per_call, 'launch', 'launches')}, latency median {format_ns(device.launch_median_ns)}"
-    )
+    launched = _many(device.launches_per_call, "launch", "launches")
+    launches = f"{launched}, latency median {format_ns(device.launch_median_ns)}"
     kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
     idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
     events = _many(device.events_per_call, "kernel or copy", "kernels and copies")
@@ -40,16 +35,10 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
         *(part_row(name, ns, whole_ns, f"{IDLE}{name}") for name, ns in idle if ns),
     ]
     columns = [names(""), names("", gives_way=2), Column("share"), Column(per), names("", gives_way=1)]
-    kernels = [
-        row(
-            time(kernel.ns),
-            share(kernel.ns / whole_ns),
-            _mean(kernel.per_call),
-            text(kernel.kind, kernel.kind),
-            kernel_name(kernel.name),
-        )
-        for kernel in device.top
-    ]
+    kernels = []
+    for kernel in device.top:
+        figures = (time(kernel.ns), share(kernel.ns / whole_ns), _mean(kernel.per_call))
+        kernels.append(row(*figures, text(kernel.kind, kernel.kind), kernel_name(kernel.name)))
     heads = [Column("time"), Column("share", gives_way=1), Column(per), names("kind", gives_way=2)]
     costliest = Table([*heads, names("kernel or copy")], kernels, brief=_TOP)
     heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import bounds, names, row, text
-from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table, counted, sections
+from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table
 from overhead_lens.report.page.charts.captures import MOST_POINTS, captures_chart
+from overhead_lens.report.text.blocks import counted
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import WALL, History, HistoryChange, Segment, Series
 from overhead_lens.units import format_ns
@@ -29,7 +30,7 @@ def history_outline(history: History) -> Outline:
     return Outline(
         f"{counted(history.capture_count, 'capture')} below {history.directory}",
         _answer(history),
-        sections(
+        Section.filled(
             *(_section(series, is_first=at == 0) for at, series in enumerate(shown)),
             Section("Further series", [Notes(further)]),
             _skipped(history),

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
-from overhead_lens.budget.threads import ThreadBudget
-from overhead_lens.errors import UsageError
-from overhead_lens.readers.py_spy.threads import SampledThread
-from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, sum_row, text, time
-from overhead_lens.report.outline import Bar, Cell, Column, Drawing, Notes, Picture, Piece, Row, Section, Table
-from overhead_lens.report.page.charts.icicle import icicle
-from overhead_lens.report.page.charts.tree import tree_of
+from overhead_lens.report.outline import Bar, Cell, Column, Piece, Row, Table
 from overhead_lens.report.text.blocks import interval_text, measured_text
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory, Part
 from overhead_lens.units import format_ns
 
 _MOST_PIECES = 3
 _LEAST_SHARE = 0.01
-_MOST_ICICLES = 7
-_AT_WORK_SHARE = 0.01
 
 
 def host_table(
     host: Sequence[HostCategory], wall: Measured, time_head: str, *, units: int = 1, total: str = "sum = wall"
 ) -> Table:
-    """Categories that have time, with their parts, and their sum.
-
-    Args:
-        host: Sums to the wall.
-        wall: The whole, with its interval.
-        time_head: What the times are: ``per call``, ``per step``.
-        units: Units of work in it; above 1 there is a column of time per unit.
-        total: Name of the sum.
-    """
+    """Categories that have time, with their parts, and their sum; of several ``units`` of work with the time per unit."""
     columns = [names("where"), names("", gives_way=3), *numbers("share", time_head)]
     columns += [Column("per unit", gives_way=2), names("95 % interval", gives_way=1)]
     shown = (category for category in host if category.ns or category.category == "unattributed")
@@ -50,14 +32,9 @@ def host_table(
 def _rows(category: HostCategory, wall_ns: float, units: int) -> Iterator[Row]:
     look = category.category
     mark = " (trace)" if category.evidence == "trace" else ""
-    yield row(
-        text(f"{look}{mark}", look),
-        length(category.ns, wall_ns, category.ci95_ns, look),
-        share(category.share),
-        time(category.ns),
-        _per_unit(category.ns, units),
-        bounds(category.ci95_ns),
-    )
+    bar = length(category.ns, wall_ns, category.ci95_ns, look)
+    cells = (share(category.share), time(category.ns), _per_unit(category.ns, units), bounds(category.ci95_ns))
+    yield row(text(f"{look}{mark}", look), bar, *cells)
     for part in category.parts:
         if part.ns:
             figures = [length(part.ns, wall_ns, look=look), share(part.ns / wall_ns), time(part.ns)]
@@ -117,14 +94,7 @@ def part_row(name: str, ns: float, whole_ns: float, look: str = "", remark: str 
 def hosts_table(
     of: str, remark: str, hosts: Sequence[tuple[str, float, Sequence[HostCategory]]], brief: int | None = None
 ) -> Table:
-    """Budgets, a row each: a name, a time, the largest categories, then the time of every one.
-
-    Args:
-        of: What the budgets are of.
-        remark: What the times are.
-        hosts: The budgets.
-        brief: Rows outside of pages.
-    """
+    """Budgets, a row each: a name, a time (which ``remark`` names), the largest categories, then the time of every one."""
     used = [at for at, category in enumerate(HOST_CATEGORIES) if any(host[at].ns for _, _, host in hosts)]
     columns = [names(of), Column(remark), names("by category")]
     columns += [Column(HOST_CATEGORIES[at], gives_way=1) for at in used]
@@ -153,35 +123,3 @@ def most_of(category: HostCategory) -> str:
     if frame is not None and (2 * frame.ns > category.ns or not part.ns):
         return f", led by {frame.frame} ({format_ns(frame.ns)})"
     return f", its largest part {part.name} ({format_ns(part.ns)})" if part.ns else ""
-
-
-def name_of(thread: ThreadBudget) -> str:
-    """A thread's name; its number where it has none."""
-    return thread.name or f"thread {thread.thread}"
-
-
-def stacks_of_others(
-    threads: Sequence[ThreadBudget], stacks: Callable[[ThreadBudget, Classifier], Iterator[Picture]]
-) -> Iterator[Section]:
-    """A folded section for each of the busiest threads, one of which the reader opens."""
-    at_work = [thread for thread in threads if thread.busy_share >= _AT_WORK_SHARE]
-    several = len({thread.process for thread in threads}) > 1
-    for thread in at_work[:_MOST_ICICLES]:
-        heading = f"Stacks of {name_of(thread)}{f', process {thread.process}' if several else ''}"
-        yield Section(heading, [Drawing(partial(stacks, thread))], "page", is_open=False)
-
-
-def thread_stacks(
-    read: Callable[[], Sequence[SampledThread]], thread: ThreadBudget, per: str, classifier: Classifier
-) -> Iterator[Picture]:
-    """The icicle of one of the threads that ``read`` returns; its whole width is the thread's own time per ``per``."""
-    try:
-        threads = read()
-    except UsageError as error:
-        yield Notes([f"No stacks to draw: {error}"])
-        return
-    groups = completed([each.stacks for each in threads])
-    fitted = classifier.fitted(stack for group in groups for stack in group)
-    stacks = {(each.process, each.thread): group for each, group in zip(threads, groups, strict=True)}
-    tree = tree_of(stacks[thread.process, thread.thread], fitted, f"all stacks of {name_of(thread)}")
-    yield from icicle(tree, thread.there_ns, per, thread.host)

@@ -7,11 +7,9 @@ from functools import partial
 
 from overhead_lens.report.cells import bounds, length, names, row, share, signed, signed_bounds, sum_row, time
 from overhead_lens.report.looks import TIME
-from overhead_lens.report.outline import Cell, Column, Notes, Outline, Row, Section, Table, sections
+from overhead_lens.report.outline import Cell, Column, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.studies.ladder.analysis import Ladder, Layer, Rung
-
-_NOT_DONE = "not done"
 
 
 def ladder_outline(ladder: Ladder) -> Outline:
@@ -22,7 +20,7 @@ def ladder_outline(ladder: Ladder) -> Outline:
     return Outline(
         f"ladder of {ladder.subject.name}:{ladder.subject.variant}  {params}".rstrip(),
         ladder.sentence or f"{done} of {len(ladder.rungs)} rungs could be timed.",
-        sections(_layers(ladder.layers), _rungs(ladder)),
+        Section.filled(_layers(ladder.layers), _rungs(ladder)),
         about=[f"per call, {processes}; a step is the paired difference to the rung it is indented under"],
         warnings=ladder.warnings,
         ends=[f"ladder: {ladder.directory}"],
@@ -49,8 +47,7 @@ def _rungs(ladder: Ladder) -> Section:
     eager = ladder.rung("eager")
     most_ns = max((rung.ci95_ns[1] for rung in ladder.rungs if rung.ns is not None and rung.ci95_ns), default=0.0)
     columns = [names("rung"), names("", gives_way=6), Column("time"), Column("step", gives_way=1)]
-    columns += [names("95 % interval", gives_way=2), Column("x eager", gives_way=3)]
-    columns += [Column("faults", gives_way=4)]
+    columns += [names("95 % interval", gives_way=2), Column("x eager", gives_way=3), Column("faults", gives_way=4)]
     table = Table(columns, [_rung(rung, eager, most_ns) for rung in ladder.rungs])
     missing = [f"not done: {rung.kind.title}: {rung.reason}" for rung in ladder.rungs if rung.reason]
     return Section("Rungs", [table, Notes(missing, tone="dim")], reach="everywhere")
@@ -58,7 +55,7 @@ def _rungs(ladder: Ladder) -> Section:
 
 def _rung(rung: Rung, eager: Rung | None, most_ns: float) -> Row:
     if rung.ns is None:
-        return row(rung.kind.title, "", _NOT_DONE, *[Cell()] * 4, depth=rung.depth)
+        return row(rung.kind.title, "", "not done", *[Cell()] * 4, depth=rung.depth)
     faults = rung.minor_faults if rung.minor_faults and rung.minor_faults >= 1 else None
     return row(
         rung.kind.title,

@@ -14,14 +14,7 @@ _RECORDED = ("started", "version", "command")
 def origin(
     directory: str, environment: Mapping[str, Any], named: Iterable[tuple[str, str]] = (), side: str = ""
 ) -> list[tuple[str, str]]:
-    """Names and texts.
-
-    Args:
-        directory: Where it is stored; empty for what is not.
-        environment: Machine and versions.
-        named: What else is known.
-        side: The side of a comparison; empty if there is one only.
-    """
+    """Names and texts, the ``named`` first; of a comparison with its ``side`` before each name."""
     known = [(name, str(value)) for name, value in environment.items() if isinstance(value, (str, int, float))]
     pairs = [*named, *_recorded(directory), *known, ("stored in", directory)]
     return [(f"{side} {name}".strip(), text) for name, text in pairs if text]

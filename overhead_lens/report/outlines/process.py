@@ -10,31 +10,11 @@ from pathlib import Path
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.report.cells import names, numbers, row, share, sum_row, text
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import (
-    Bars,
-    Column,
-    Drawing,
-    Notes,
-    Outline,
-    Picture,
-    Row,
-    Section,
-    Table,
-    counted,
-    left_out,
-    sections,
-)
-from overhead_lens.report.outlines.host import (
-    divided,
-    frames_table,
-    host_bar,
-    host_table,
-    largest_part,
-    name_of,
-    stacks_of_others,
-    thread_stacks,
-)
+from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Picture, Row, Section, Table
+from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table, largest_part
 from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.outlines.stacks import name_of, stacks_of_others, thread_stacks
+from overhead_lens.report.text.blocks import counted, left_out
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.studies.attach.analysis import ProcessBudget, TracedMoment
 from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta
@@ -58,7 +38,7 @@ def process_outline(process: ProcessBudget) -> Outline:
     return Outline(
         f"process {process.pid}: {process.command}",
         sentence(first),
-        sections(
+        Section.filled(
             Section(f"Where the time of {name_of(first)} goes", [bar, table], reach="everywhere"),
             _others(others, process.pid),
             *(_traced(first, process.traced, stored) if process.traced is not None else ()),
@@ -135,9 +115,8 @@ def _traced(thread: ThreadBudget, trace: TracedMoment, capture: str) -> Iterator
             continue
         low, high = (end / max(1, thread.wall_ns) for end in sampled.ci95_ns)
         differs = text("" if low <= traced.share <= high else "differs", tone="dim")
-        interval = text(f"{low:.1%} .. {high:.1%}")
         label = text(sampled.category, sampled.category)
-        rows.append(Row([label, share(sampled.share), interval, share(traced.share), differs]))
+        rows.append(row(label, share(sampled.share), f"{low:.1%} .. {high:.1%}", share(traced.share), differs))
     steps = f" ({counted(trace.steps, 'step')})" if trace.steps else ""
     note = "The trace is of a later moment, torch.profiler lengthens operators, and their kernels are estimated."
     notes = Notes([note, f"all of it: overhead-lens analyze {shlex.quote(f'{capture}/{trace.file}')}"])
@@ -160,7 +139,7 @@ def process_delta_outline(delta: ProcessDelta) -> Outline:
     return Outline(
         " → ".join(sides),
         delta.sentence,
-        sections(
+        Section.filled(
             *(_changes(delta, thread) for thread in changed[:_MOST_THREADS]),
             Section("Other threads", [Notes([*more, *_unchanged(delta, alike)], tone="dim")]),
         ),

@@ -6,26 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from overhead_lens.report.cells import count, names, numbers, row, time
-from overhead_lens.report.outline import (
-    Bar,
-    Bars,
-    Block,
-    Notes,
-    Outline,
-    Piece,
-    Section,
-    Table,
-    counted,
-    folded,
-    left_out,
-    sections,
-)
+from overhead_lens.report.outline import Bar, Bars, Block, Notes, Outline, Piece, Section, Table
 from overhead_lens.report.outlines.host import host_bar, hosts_table
 from overhead_lens.report.outlines.recorded.collectives import straggler_blocks, straggler_lines
 from overhead_lens.report.outlines.recorded.critical_path import over_ranks_notes, over_ranks_sections
 from overhead_lens.report.outlines.recorded.findings import finding_sections
 from overhead_lens.report.outlines.recorded.launches import batch_section, batches_sentence
 from overhead_lens.report.outlines.trace import title, trace_outline
+from overhead_lens.report.text.blocks import counted, left_out
 from overhead_lens.traces.job.ranks import Job, RanksAnalysis, RankTime
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.units import format_ns
@@ -42,12 +30,12 @@ def job_outline(job: Job) -> Outline:
     failed = Section("Traces that could not be read", [Notes(failures, tone="warning")], reach="everywhere")
     detailed = job.detailed
     if detailed is None:
-        return Outline(counted(len(failures), "trace"), "None could be read.", sections(failed), has_answer=False)
+        return Outline(counted(len(failures), "trace"), "None could be read.", Section.filled(failed), has_answer=False)
     others = [each for each in job.by_weight if isinstance(each, TraceAnalysis) and each is not detailed]
     outline = trace_outline(detailed)
     outline = replace(outline, others=lambda: map(trace_outline, others))
     if job.ranks is None and job.batches is None:
-        return replace(outline, sections=sections(*outline.sections, failed, _others(others)))
+        return replace(outline, sections=Section.filled(*outline.sections, failed, _others(others)))
     if job.batches is not None:
         name, sentence = detailed.path, batches_sentence(job.batches)
         compared, notes = [batch_section(job.batches)], job.batches.notes
@@ -59,7 +47,7 @@ def job_outline(job: Job) -> Outline:
         outline,
         title=counted(1 + len(others), "trace"),
         sentence=sentence,
-        sections=sections(
+        sections=Section.filled(
             *(*compared, failed),
             Section(outline.title, [Notes([*outline.about, outline.sentence])], reach="everywhere"),
             *(replace(each, heading=f"{name}: {each.heading}") for each in outline.sections),
@@ -93,7 +81,7 @@ def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterat
     yield Section("Ranks", [Notes(lines), *bars, *tables, more], reach="everywhere")
     yield from over_ranks_sections(ranks.critical_path)
     of_steps = [] if stragglers is None else list(straggler_blocks(stragglers))
-    yield folded("Ranks: categories, and waits step by step", hosts_table("", "window", hosts), *of_steps)
+    yield Section.folded("Ranks: categories, and waits step by step", hosts_table("", "window", hosts), *of_steps)
 
 
 def _slow_and_fastest(ranks: RanksAnalysis, most: int) -> set[str]:

@@ -14,40 +14,19 @@ from overhead_lens.budget.model import DeviceShare
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.errors import UsageError
 from overhead_lens.report.cells import count, measured_bounds, names, numbers, row, share, text, time
-from overhead_lens.report.outline import (
-    Bars,
-    Block,
-    Column,
-    Drawing,
-    Notes,
-    Outline,
-    Picture,
-    Reach,
-    Section,
-    Table,
-    left_out,
-    sections,
-)
+from overhead_lens.report.outline import Bars, Block, Column, Drawing, Notes, Outline, Picture, Reach, Section, Table
 from overhead_lens.report.outlines.device import device_section
-from overhead_lens.report.outlines.host import (
-    divided,
-    frames_table,
-    host_bar,
-    host_table,
-    largest_part,
-    most_of,
-    stacks_of_others,
-    thread_stacks,
-)
+from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table, largest_part, most_of
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.findings import finding_sections
 from overhead_lens.report.outlines.recorded.launches import launch_sections
+from overhead_lens.report.outlines.stacks import stacks_of_others, thread_stacks
 from overhead_lens.report.outlines.trace import issue_lines, threads_beside
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.text.blocks import bounds_text, interval_text
+from overhead_lens.report.text.blocks import bounds_text, left_out, measured_text
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, other_threads, step_stacks
 from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.job import RunJob
@@ -101,7 +80,7 @@ def end_to_end_outline(comparison: EndToEnd) -> Outline:
     return replace(
         run_outline(run),
         sentence=f"{comparison.sentence}.",
-        sections=sections(missed, *rest),
+        sections=Section.filled(missed, *rest),
         warnings=(*run.warnings, *comparison.notes),
         ends=(),
     )
@@ -118,7 +97,7 @@ def job_outline(job: RunJob) -> Outline:
         outline,
         title=f"{len(job.ranks)} ranks of one job: {shlex.join(slowest.command)}",
         sentence=f"Rank {slowest.rank} is the slowest: {format_ns(slowest.wall.ns)} per {slowest.per}{beyond}.{why}",
-        sections=sections(_ranks(job), *outline.sections),
+        sections=Section.filled(_ranks(job), *outline.sections),
     )
 
 
@@ -195,7 +174,7 @@ def _about(run: RunBudget) -> Iterator[str]:
 def _sections(run: RunBudget) -> list[Section]:
     frames = frames_table(run.host, run.wall.ns, _MOST_FRAMES, _TOP)
     has_steps = run.times is not None and run.per == "step"
-    return sections(
+    return Section.filled(
         Section(f"Where the time of a {run.per} goes", list(_budget(run)), reach="everywhere"),
         *([] if run.device is None else _devices(run.device, run)),
         _slowest(run),
@@ -232,18 +211,12 @@ def _devices(run_device: RunDevice, run: RunBudget) -> Iterator[Section]:
         yield replace(device_section(device, run.wall.ns, "per step"), reach=reach)
     columns = [names("region"), *numbers("traced", "each time", "device", "busy"), names("", gives_way=1)]
     walls_ns = {region.name: region.wall.ns for region in run.regions}
-    rows = [
-        row(
-            region.name,
-            f"{region.count:,}x",
-            time(walls_ns[region.name]),
-            device.device,
-            time(device.busy_ns),
-            _busy(device, walls_ns[region.name]),
-        )
-        for region in run_device.regions
-        for device in region.devices[:_MOST_DEVICES]
-    ]
+    rows = []
+    for region in run_device.regions:
+        wall_ns = walls_ns[region.name]
+        for device in region.devices[:_MOST_DEVICES]:
+            busy = (device.device, time(device.busy_ns), _busy(device, wall_ns))
+            rows.append(row(region.name, f"{region.count:,}x", time(wall_ns), *busy))
     yield Section("Devices in regions: busy + idle = each time", [Table(columns, rows, brief=_BRIEF_THREADS)])
     how = (
         f"{run_device.steps} traced steps took {run_device.step_ratio:.2f} times as long as bare ones: "
@@ -258,7 +231,7 @@ def _devices(run_device: RunDevice, run: RunBudget) -> Iterator[Section]:
         replace(threads_beside(analysis), reach="everywhere"),
         *launch_sections(analysis.devices[:_MOST_DEVICES], analysis.launch_figures),
     ]
-    for section in sections(*together):
+    for section in Section.filled(*together):
         yield replace(section, heading=f"{section.heading}; {run_device.steps} traced steps together")
 
 
@@ -267,9 +240,7 @@ def check_lines(run: RunBudget) -> Iterator[str]:
     for check in run.cross_checks:
         assert check.samples is not None
         assert check.trace is not None
-        stacks, trace = (
-            f"{format_ns(each.ns)} [{interval_text(each.ci95_ns)}]" for each in (check.samples, check.trace)
-        )
+        stacks, trace = measured_text(check.samples), measured_text(check.trace)
         verdict = "they agree" if check.agree else "they DISAGREE"
         yield f"time in {check.category} {stacks} by stacks, {trace} by the trace: {verdict}"
     if ratio := run.sampling.step_ratio:
@@ -322,29 +293,17 @@ def _other_stacks(run: RunBudget, thread: ThreadBudget, classifier: Classifier) 
 
 def _regions(regions: Sequence[RegionBudget]) -> Section:
     columns = [names("region"), Column("entered"), Column("each time"), names("95 % interval", gives_way=2)]
-    rows = [
-        row(
-            region.name,
-            f"{region.count:,}x",
-            time(region.wall.ns),
-            measured_bounds(region.wall),
-            divided(region.host) if region.host else text("no stack was taken inside", tone="dim"),
-        )
-        for region in regions
-    ]
-    table = Table([*columns, names("where", gives_way=1)], rows)
-    return Section("Regions, in bare steps", [table])
+    rows = []
+    for region in regions:
+        where = divided(region.host) if region.host else text("no stack was taken inside", tone="dim")
+        rows.append(row(region.name, f"{region.count:,}x", time(region.wall.ns), measured_bounds(region.wall), where))
+    return Section("Regions, in bare steps", [Table([*columns, names("where", gives_way=1)], rows)])
 
 
 def _threads(run: RunBudget) -> Section:
     columns = [names("thread"), Column("process", gives_way=1), Column("busy"), names("where", gives_way=2)]
     rows = [
-        row(
-            thread.name or str(thread.thread),
-            str(thread.process),
-            f"{thread.busy_share:.0%}",
-            divided(thread.host),
-        )
+        row(thread.name or str(thread.thread), str(thread.process), f"{thread.busy_share:.0%}", divided(thread.host))
         for thread in run.threads[:_MOST_THREADS]
     ]
     more = len(run.threads) - len(rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import length, names, numbers, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import Block, Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone, sections
+from overhead_lens.report.outline import Block, Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone
 from overhead_lens.report.text.blocks import capitalized, cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureChange, StructureDelta
@@ -26,7 +26,7 @@ def structure_outline(delta: StructureDelta) -> Outline:
     return Outline(
         f"{delta.base.path} → {delta.new.path}",
         answer(delta),
-        sections(
+        Section.filled(
             *(_self_times(each, delta, at) for at, each in enumerate(delta.divided)),
             Section("Other counts of events", [Notes([_counts(delta)])]),
             *(_changes(delta, kind) for kind in KINDS),
@@ -78,8 +78,7 @@ def _self_time(each: SelfTime, whole: int, least: int) -> Row:
 
 
 def _rest(name: str, base_ns: int, new_ns: int, tone: Tone = "dim") -> Row:
-    cells = [signed(new_ns - base_ns), Cell(), time(base_ns), time(new_ns), text(name)]
-    return Row(cells, tone=tone, is_sum=True)
+    return row(signed(new_ns - base_ns), "", time(base_ns), time(new_ns), name, tone=tone, is_sum=True)
 
 
 def _counts(delta: StructureDelta) -> str:
@@ -110,12 +109,8 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
 
 def _change(change: StructureChange, units: tuple[int, int]) -> Row:
     counted = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
-    return row(counted, change.status, _named(change.kind, change.name))
-
-
-def _named(kind: str, name: str) -> str:
-    """A name as people read it."""
-    return kernel_name(name) if kind == "kernel" else name
+    name = kernel_name(change.name) if change.kind == "kernel" else change.name
+    return row(counted, change.status, name)
 
 
 def _unit(delta: StructureDelta) -> str:
@@ -144,8 +139,7 @@ def _swap_rows(delta: StructureDelta) -> Iterator[Row]:
             ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
         ):
             operator = text(swap.operator if mark == "-" else "", tone="bold")
-            cells = [text(f"{_count(counted)}x {format_ns(ns)}"), text(_first(kernels))]
-            yield row(operator, mark, *cells)
+            yield row(operator, mark, f"{_count(counted)}x {format_ns(ns)}", _first(kernels))
 
 
 def _first(kernels: Sequence[str]) -> str:

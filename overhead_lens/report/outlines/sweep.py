@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from overhead_lens.report.cells import bounds, names, row, text, time
-from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table, sections
+from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.sizes import residuals_chart, times_chart
 from overhead_lens.report.text.blocks import interval_text
@@ -21,7 +21,7 @@ def sweep_outline(sweep: Sweep) -> Outline:
     return Outline(
         f"sweep of {sweep.subject.name}, {mode}{sweep.subject.device}  {params}".rstrip(),
         _answer(sweep),
-        sections(_times(sweep), _lines(sweep), _crossings(sweep)),
+        Section.filled(_times(sweep), _lines(sweep), _crossings(sweep)),
         about=[f"time per call, medians of {sweep.processes} processes, and how far the line lies above it"],
         warnings=sweep.warnings,
         ends=[f"sweep: {sweep.directory}"],

@@ -21,10 +21,6 @@ from overhead_lens.report.outline import (
     Row,
     Section,
     Table,
-    counted,
-    folded,
-    left_out,
-    sections,
 )
 from overhead_lens.report.outlines.device import apart
 from overhead_lens.report.outlines.host import frames_table, host_bar, hosts_table, part_row
@@ -39,6 +35,7 @@ from overhead_lens.report.outlines.recorded.modules import module_section
 from overhead_lens.report.outlines.recorded.sequences import sequence_section
 from overhead_lens.report.page.charts.strip import strip
 from overhead_lens.report.page.charts.trace_steps import busy_steps, trace_steps
+from overhead_lens.report.text.blocks import counted, left_out
 from overhead_lens.taxonomy.categories import CATEGORIES, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -105,7 +102,7 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
     return Outline(
         title(analysis),
         headline(analysis),
-        sections(*first, *shown, *further, folded("What was dropped, repaired or is uncertain", table)),
+        Section.filled(*first, *shown, *further, Section.folded("What was dropped, repaired or is uncertain", table)),
         about=[_extent(analysis)],
         warnings=_footnotes(analysis),
         origin=lambda: [("trace", analysis.path), ("extent", _extent(analysis))],
@@ -119,7 +116,7 @@ def _parts(analysis: TraceAnalysis) -> dict[str, list[Section]]:
     wall_ns = analysis.window.wall_ns
     steps = Drawing(lambda _: [*trace_steps(analysis.steps), *busy_steps(analysis.steps)])
     parts: Mapping[str, Sequence[Section | None]] = {
-        "steps": [folded("Steps over time", steps)] if analysis.steps[1:] else [],
+        "steps": [Section.folded("Steps over time", steps)] if analysis.steps[1:] else [],
         "other threads": [threads_beside(analysis)],
         "operators": [_costs("Costliest operators by self time", "operator", analysis.operators, wall_ns)],
         "kernels": [_costs("Costliest kernels", "kernel", analysis.kernels, wall_ns)],
@@ -130,7 +127,7 @@ def _parts(analysis: TraceAnalysis) -> dict[str, list[Section]]:
         "launches": list(launch_sections(analysis.devices[:_MOST_DEVICES], analysis.launch_figures)),
         "what repeats": [sequence_section(analysis.sequences)],
     }
-    return {name: held for name, those in parts.items() if (held := sections(*those))}
+    return {name: held for name, those in parts.items() if (held := Section.filled(*those))}
 
 
 def _essential_parts(analysis: TraceAnalysis) -> frozenset[str]:
@@ -178,7 +175,7 @@ def _over_time(analysis: TraceAnalysis) -> Section:
     thread = _thread_name(analysis.threads[0]) if analysis.threads else ""
     blocks: list[Block] = []
     if over_time is not None and over_time.lanes:
-        blocks.append(Drawing(lambda _: [*strip(over_time, analysis.steps, thread), *_zero(analysis)]))
+        blocks.append(Drawing(lambda _: [strip(over_time, analysis.steps, thread), *_zero(analysis)]))
     several = len(analysis.steps) > 1
     blocks += [Notes([_steps_in_words(analysis.steps)])] if several else []
     return Section("Over time", blocks, reach="everywhere" if several else "page")
@@ -223,7 +220,7 @@ def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Section]:
             Notes([_launches(device.launch)], tone="dim"),
         ]
         yield Section(heading, blocks, "everywhere" if at < _BRIEF_DEVICES else "page")
-    yield folded("Further devices", Notes(left_out(len(devices) - _MOST_DEVICES, "further devices")))
+    yield Section.folded("Further devices", Notes(left_out(len(devices) - _MOST_DEVICES, "further devices")))
 
 
 def _alone(device: DeviceBudget) -> dict[str, int]:
@@ -245,12 +242,8 @@ def _partition(device: DeviceBudget) -> Table:
     """Busy by kind of work, where kinds overlap with the time that each is alone, and idle by cause."""
     kinds, alone, span_ns = device.kinds, _alone(device), max(1, device.span_ns)
     rows = [part_row("busy", device.busy_ns, span_ns)]
-    for name, ns in (
-        ("compute", kinds.compute_ns),
-        ("communication", kinds.communication_ns),
-        ("copy", kinds.copy_ns),
-        ("both at once", kinds.overlap_ns),
-    ):
+    times_ns = (kinds.compute_ns, kinds.communication_ns, kinds.copy_ns, kinds.overlap_ns)
+    for name, ns in zip(("compute", "communication", "copy", "both at once"), times_ns, strict=True):
         if ns:
             remark = apart(name, alone[name]) if alone[name] != ns else ""
             rows.append(part_row(name, ns, span_ns, name, remark))
@@ -291,7 +284,8 @@ def _host(analysis: TraceAnalysis) -> Iterator[Section]:
     bar = Bars([host_bar("", "", busiest.host, wall_ns)], f"The categories, which sum to {format_ns(wall_ns)}.")
     name = _thread_name(busiest)
     yield Section(f"Host: {name}, sum = window", [bar, Table(columns, rows, more="")], reach="everywhere")
-    yield folded(f"Costliest frames of {name} by self time", frames_table(busiest.host, wall_ns, _MOST_FRAMES, 0))
+    frames = frames_table(busiest.host, wall_ns, _MOST_FRAMES, 0)
+    yield Section.folded(f"Costliest frames of {name} by self time", frames)
 
 
 def _category(category: HostCategory, wall_ns: int) -> Iterator[Row]:
@@ -323,7 +317,7 @@ def threads_beside(analysis: TraceAnalysis) -> Section:
     shown = [(_thread_name(thread), thread.covered_ns, thread.host) for thread in others[:_MOST_THREADS]]
     table = hosts_table("thread", "covered by events", shown, _BRIEF_THREADS)
     more = left_out(len(others) - _MOST_THREADS, "threads with less")
-    return folded("Other threads: covered by events, and the window by category", table, Notes(more))
+    return Section.folded("Other threads: covered by events, and the window by category", table, Notes(more))
 
 
 def _divided(cost: Cost) -> Iterator[Cell]:
@@ -345,4 +339,4 @@ def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Sect
     columns = [*numbers("self" if divided else "time"), *numbers("share", gives_way=2), *numbers("events")]
     columns += [*(numbers("dispatch", "kernel", gives_way=1) if divided else []), names("category", 3), names(what)]
     caption = "self time, divided by an estimate of kernels on the host" if divided else "on the device"
-    return folded(heading, Table(columns, rows, caption, brief=_BRIEF_COSTS, more=""))
+    return Section.folded(heading, Table(columns, rows, caption, brief=_BRIEF_COSTS, more=""))

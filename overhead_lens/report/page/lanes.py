@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, groupby
 
 from overhead_lens.report.page.model import Area, Lanes
+from overhead_lens.report.printers.html import shown
 
 _HEIGHT = 120
 """Steps of height, more than a lane has pixels."""
 
 
-def lanes_svg(block: Lanes, shown: Callable[[str], str]) -> str:
-    """The lanes as an SVG element; ``shown`` escapes a text."""
-    lanes = "".join(_lane(name, areas, block, shown) for name, areas in block.lanes)
+def lanes_svg(block: Lanes) -> str:
+    """The lanes as an SVG element."""
+    lanes = "".join(_lane(name, areas, block) for name, areas in block.lanes)
     marks = "".join(f'<span style="left:{share:.3%}">{shown(name)}</span>' for share, name in block.marks if name)
     ticks = "".join(f"<span>{shown(tick)}</span>" for tick in block.ticks)
     keys = {area.name: area.ink for _, areas in block.lanes for area in areas}
@@ -24,7 +25,7 @@ def lanes_svg(block: Lanes, shown: Callable[[str], str]) -> str:
     )
 
 
-def _lane(name: str, areas: Sequence[Area], block: Lanes, shown: Callable[[str], str]) -> str:
+def _lane(name: str, areas: Sequence[Area], block: Lanes) -> str:
     buckets = len(block.lengths_ns)
     # What stands below each area is a sum as well, so that neighbours meet.
     tops = list(accumulate((area.ns for area in areas), _added, initial=(0,) * buckets))
@@ -47,21 +48,12 @@ def _added(below: tuple[int, ...], ns: Sequence[int]) -> tuple[int, ...]:
 
 def _path(below: Sequence[int], above: Sequence[int], lengths_ns: Sequence[int]) -> str:
     """A rectangle for each run of buckets that look alike."""
-    return "".join(
-        f"M{at} {_HEIGHT - low}h{width}v{low - high}h-{width}z"
-        for at, width, (low, high) in _runs(
-            [
-                tuple(round(_HEIGHT * ns / (most or 1)) for ns in pair)
-                for *pair, most in zip(below, above, lengths_ns, strict=True)
-            ]
-        )
-        if high > low
-    )
-
-
-def _runs(heights: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    at = 0
-    for height, run in groupby(heights):
+    buckets = zip(below, above, lengths_ns, strict=True)
+    heights = [tuple(round(_HEIGHT * ns / (most or 1)) for ns in pair) for *pair, most in buckets]
+    path, at = "", 0
+    for (low, high), run in groupby(heights):
         width = len(list(run))
-        yield at, width, height
+        if high > low:
+            path += f"M{at} {_HEIGHT - low}h{width}v{low - high}h-{width}z"
         at += width
+    return path

@@ -24,15 +24,7 @@ _LONGEST_IN_ICICLE = 160
 
 
 def document(title: str, answer: str, below: str, body: str, icicles: Sequence[Icicle]) -> str:
-    """The document around a body of HTML.
-
-    Args:
-        title: What was measured.
-        answer: The sentence below it.
-        below: HTML below that.
-        body: HTML of the sections.
-        icicles: What its elements of icicles draw, by number.
-    """
+    """The document around a body of HTML, whose elements of icicles draw ``icicles`` by number; ``below`` is HTML as well."""
     script = _asset("page.js")
     drawn = json.dumps(_drawn(icicles), separators=(",", ":")).translate(_IN_SCRIPT)
     name = shown(title)

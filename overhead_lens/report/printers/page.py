@@ -19,14 +19,10 @@ _NAMED = {"python": "Python", "torch": "torch", "version": "Overhead Lens"}
 def page_of(outline: Outline, classifier: Classifier) -> str:
     """The document; pictures are drawn by the rules of a classifier."""
     icicles: list[Icicle] = []
-    parts = [
-        details(
-            section.heading,
-            "".join(_block(block, classifier, icicles, outline.sentence) for block in section.blocks),
-            section.is_open,
-        )
-        for section in outline.sections
-    ]
+    parts = []
+    for section in outline.sections:
+        inside = "".join(_block(block, classifier, icicles, outline.sentence) for block in section.blocks)
+        parts.append(details(section.heading, inside, section.is_open))
     if outline.warnings:
         parts.append(details("Warnings", _paragraphs(outline.warnings), is_open=True))
     origin = outline.origin()
@@ -70,7 +66,7 @@ def _picture(picture: Picture, icicles: list[Icicle]) -> str:
     if isinstance(picture, Plot):
         return plot_svg(picture)
     if isinstance(picture, Lanes):
-        return lanes_svg(picture, shown)
+        return lanes_svg(picture)
     return _table(picture.shown(whole=True)) if isinstance(picture, Table) else _paragraphs(picture.lines)
 
 

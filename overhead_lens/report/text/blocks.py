@@ -1,4 +1,4 @@
-"""What reports say of a call and of intervals; names cut to the room that they have."""
+"""What reports say of a call, of intervals and of counts; names cut to the room that they have."""
 
 from __future__ import annotations
 
@@ -62,6 +62,16 @@ def measured_text(measured: Measured) -> str:
 def signed_interval_text(interval: tuple[float, float]) -> str:
     """``+LOW .. +HIGH`` of an interval of differences in ns."""
     return f"{format_signed_ns(interval[0])} .. {format_signed_ns(interval[1])}"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def left_out(count: int, what: str) -> list[str]:
+    """That something is left out; nothing for none."""
+    return [f"{count:,} {what} are left out; --json has them."] if count > 0 else []
 
 
 def capitalized(text: str) -> str:

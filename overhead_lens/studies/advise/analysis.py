@@ -144,28 +144,15 @@ def make_advice(
     together: Together | None,
     directory: str,
 ) -> Advice:
-    """Advice from budgets and timed blocks.
-
-    Args:
-        rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and, where it was measured,
-            ``collected_ns``.
-    """
+    """Advice from budgets and timed blocks: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``."""
     tried = [
         replace(each, host=_moved(each, base, captured.get(each.remedy)))
         for each in ranked(tried_remedies(meta.tried, rows))
     ]
     verdict, share = verdict_of(base)
-    return Advice(
-        meta.subject,
-        base,
-        verdict,
-        share,
-        _sentence(base, verdict, share, tried, together),
-        tuple(tried),
-        together,
-        (*_warnings(meta), *_unlike(base, captured)),
-        directory,
-    )
+    sentence = _sentence(base, verdict, share, tried, together)
+    warnings = tuple(_warnings(meta, base, captured))
+    return Advice(meta.subject, base, verdict, share, sentence, tuple(tried), together, warnings, directory)
 
 
 def verdict_of(base: Breakdown) -> tuple[str, float]:
@@ -231,18 +218,9 @@ def _tried(
         wall = Saving(base_ns, base_ns + shift.ns, shift.ns, shift.interval())
     elif status == "measured":
         status, reason = "failed", "fewer than two processes could time it"
-    return TriedRemedy(
-        remedy.name,
-        remedy.summary,
-        remedy.how,
-        remedy.source,
-        remedy.safety if status != "measured" else _safety(trial, remedy.safety),
-        trial.output,
-        status,
-        reason,
-        wall,
-        verdicts.get(remedy.name),
-    )
+    described = (remedy.name, remedy.summary, remedy.how, remedy.source)
+    safety = remedy.safety if status != "measured" else _safety(trial, remedy.safety)
+    return TriedRemedy(*described, safety, trial.output, status, reason, wall, verdicts.get(remedy.name))
 
 
 def _safety(trial: Trial, safety: str) -> str:
@@ -278,13 +256,7 @@ def _together(path: Path, meta: AdviceMeta, classifier: Classifier) -> Together 
 
 
 def go_together(tried: Sequence[TriedRemedy], groups: Mapping[str, str]) -> list[str]:
-    """The best remedies of which no two are of one group, the best first.
-
-    Those that are unsafe or change the output are left out.
-
-    Args:
-        groups: Group of each remedy, by name.
-    """
+    """The best remedies of which no two are of one group, the best first; none that is unsafe or changes the output."""
     chosen: dict[str, str] = {}
     for each in ranked(tried):
         if each.helps and each.safety != "unsafe" and each.output != "differs":
@@ -304,10 +276,8 @@ def _sentence(
     best = next((each for each in tried if each.helps), None)
     if best is None or best.wall is None:
         return f"{diagnosis}; nothing that was tried makes it faster beyond doubt."
-    text = (
-        f"{diagnosis}; {best.remedy} saves {format_ns(-best.wall.delta_ns)}"
-        f" ({-best.wall.delta_ns / best.wall.base_ns:.0%})"
-    )
+    saved_ns = -best.wall.delta_ns
+    text = f"{diagnosis}; {best.remedy} saves {format_ns(saved_ns)} ({saved_ns / best.wall.base_ns:.0%})"
     if together is not None and len(together.remedies) > 1 and together.delta.verdict == "faster":
         text += f", {' + '.join(together.remedies)} together {format_ns(-together.wall.delta_ns)}"
     return f"{text}."
@@ -327,14 +297,11 @@ def _bound(base: Breakdown) -> str:
     return f", bound by {by} (at least {format_ns(floor.ns)})"
 
 
-def _warnings(meta: AdviceMeta) -> Iterator[str]:
+def _warnings(meta: AdviceMeta, base: Breakdown, captured: Mapping[str, Breakdown]) -> Iterator[str]:
     yield from meta.warnings
     if not meta.repeats:
         why = meta.unknown or "called twice, it gives another answer"
         yield f"outputs are unknown: {why}; what a remedy changes is unknown"
-
-
-def _unlike(base: Breakdown, captured: Mapping[str, Breakdown]) -> Iterator[str]:
     for name, new in captured.items():
         if new.evidence != base.evidence:
             yield f"no categories of {name}: its {new.evidence} cannot be compared with the call's {base.evidence}"

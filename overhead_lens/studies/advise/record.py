@@ -94,15 +94,11 @@ def record_advice(request: Request, file: Path | None, classifier: Classifier, l
     started = datetime.now(timezone.utc)
     label = f"advice-{request.target.label}"
     with recording_directory(request.output, request.parent, label) as folder:
-        listener.begin(_steps(request))
+        listener.begin(9 * request.effort.processes + 2 * _CONFIRMING.processes + 12)
         recording = _Recording(request, file, folder, classifier, _Part(listener))
         recording.run()
         write_meta(folder, ADVICE, recording.meta(started))
         return folder
-
-
-def _steps(request: Request) -> int:
-    return 9 * request.effort.processes + _CONFIRMING.processes * 2 + 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,13 +352,9 @@ class _Recording:
         """A short capture of the call with a remedy, divided by this evidence."""
         self.listener.step(f"where {name} saves")
         request = replace(self._with((name,)), output=folder_of(self.folder, name), effort=_BRIEF)
-        instruments = (
-            Clock,
-            MeasurePageFaults,
-            *((RecordTrace, Calibrate) if evidence == "trace" else (SampleStacks,)),
-        )
+        dividing = (RecordTrace, Calibrate) if evidence == "trace" else (SampleStacks,)
         try:
-            record(request, self.listener, instruments=instruments)
+            record(request, self.listener, instruments=(Clock, MeasurePageFaults, *dividing))
         except OverheadLensError as error:
             self.warnings.append(f"no categories of {name}: {error}")
             return

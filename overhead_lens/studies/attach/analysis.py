@@ -43,9 +43,8 @@ class TracedMoment:
     host: tuple[HostCategory, ...]
 
     def __post_init__(self) -> None:
-        require(
-            sum(category.ns for category in self.host) == self.wall_ns, "a traced thread does not sum to its window"
-        )
+        closes = sum(category.ns for category in self.host) == self.wall_ns
+        require(closes, "a traced thread does not sum to its window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +105,7 @@ def _traced(path: Path, pid: int, classifier: Classifier) -> TracedMoment | None
 def make_process(
     meta: ProcessMeta, threads: Sequence[SampledThread], classifier: Classifier, capture: str
 ) -> ProcessBudget:
-    """The budget of a watch.
-
-    Args:
-        threads: At least one.
-        capture: Its directory; empty where it was not stored.
-    """
+    """The budget of a watch of at least one thread; ``capture`` is empty where it was not stored."""
     budgets = thread_budgets(threads, meta.pid, meta.duration_ns, classifier, dict(meta.running))
     share, reason = slowdown(meta.before, meta.during)
     unknown_cost = [f"what watching cost it is unknown: {reason}"] if reason and meta.before else []

@@ -31,17 +31,10 @@ except BaseException as _error:
         _file.write(repr(_error))
 """
 
-LEFT = "what CUPTI starts in a process with a GPU stays until it ends (TEARDOWN_CUPTI=1 in its environment ends it)"
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What ends a recording.
-
-    Attributes:
-        steps: Calls of optimizers.
-        grown_bytes: Growth of the process's memory.
-    """
+    """What ends a recording: its length, calls of optimizers, or the growth of the process's memory."""
 
     seconds: float = 1.0
     steps: int = 20
@@ -84,12 +77,8 @@ def inject(process: OtherProcess, bounds: Bounds, target: Path, interrupted: Eve
         except (OSError, RuntimeError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise _untraced(pid, error) from error
-        for answer, limit_s in (
-            ("starting", _ANSWER_S),
-            ("recording", _START_S),
-            ("finished", bounds.seconds + _WRITE_S),
-        ):
-            _await(pid, folder, answer, limit_s, interrupted)
+        for state, limit_s in zip(_STATES, (_ANSWER_S, _START_S, bounds.seconds + _WRITE_S), strict=True):
+            _await(pid, folder, state, limit_s, interrupted)
         shutil.move(folder / "trace.json", target)
     # What has not finished finds the lock free, and removes the folder.
     shutil.rmtree(folder, ignore_errors=True)

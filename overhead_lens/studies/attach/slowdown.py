@@ -33,12 +33,7 @@ class Reading(Struct, frozen=True):
 
 
 def slowdown(before: Sequence[Reading], during: Sequence[Reading]) -> tuple[float | None, str | None]:
-    """The slowdown, 0 to 1; or None, and why it is unknown.
-
-    Args:
-        before: In order, at least three.
-        during: The first and the last while it was watched.
-    """
+    """The slowdown, 0 to 1; or None, and why it is unknown. Readings are in order, at least three ``before``."""
     if len(before) < 3 or len(during) < 2:
         return None, "its CPU clock could not be read"
     loads = [_load(one, other) for one, other in pairwise(before)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from overhead_lens.budget.instructions import instruction_budget
@@ -12,7 +12,7 @@ from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import compare_budgets, differences
-from overhead_lens.comparison.instructions import CountedCall, compare_instructions, instruction_differences, mismatches
+from overhead_lens.comparison.instructions import compare_instructions, mismatches
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.readers.callgrind import read_callgrind
@@ -29,11 +29,13 @@ from overhead_lens.studies.check.limits import (
     check_limits,
 )
 from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
-from overhead_lens.studies.check.stored import read_counts
+from overhead_lens.studies.check.stored import CountsMeta, read_counts
 from overhead_lens.taxonomy.classifier import Classifier
 
 # What is known of the machine before a worker starts.
 _OF_MACHINE = ("host", "cpu")
+# What decides a count beside the call. Machines may differ: all are x86-64 ones, and valgrind shows each the same processor.
+_OF_COUNTS = ("torch", "python", "libc")
 
 _NO_COUNTS = "no instruction counts"
 
@@ -44,25 +46,14 @@ def same_machine(meta: CaptureMeta, *, force: bool) -> None:
     Raises:
         UsageError: It was recorded on another machine, and ``force`` is false.
     """
-    here = describe_machine()
-    _comparable(
-        mismatches(*({name: each.get(name) for name in _OF_MACHINE} for each in (meta.environment, here))), force=force
-    )
+    sides = ({name: each.get(name) for name in _OF_MACHINE} for each in (meta.environment, describe_machine()))
+    _comparable(mismatches(*sides), force=force)
 
 
 def by_time(
-    meta: CaptureMeta,
-    baseline: Path,
-    path: Path,
-    limits: Limits,
-    classifier: Classifier,
-    *,
-    force: bool,
+    meta: CaptureMeta, baseline: Path, path: Path, limits: Limits, classifier: Classifier, *, force: bool
 ) -> TimeOutcome:
-    """Hold a new capture against a baseline.
-
-    Args:
-        force: Compare captures of different calls or machines.
+    """Hold a new capture against a baseline, with ``force`` even one of another call or machine.
 
     Raises:
         UsageError: The two cannot be compared.
@@ -84,10 +75,6 @@ def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutco
     """The outcome of a check: a capture whose times fail is followed by a second one, and fails where both do.
 
     Noise seldom breaks a limit twice. Instruction counts repeat, so one capture decides them.
-
-    Args:
-        first: The outcome of the first capture.
-        again: Records a second capture and compares it with the same baseline.
     """
     broken = [finding for finding in first.findings if finding.state == BROKEN]
     if not first.regressed or any(isinstance(finding, CountFinding) for finding in broken):
@@ -111,7 +98,7 @@ def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutco
 class Counts:
     """The instructions of a capture."""
 
-    meta: CountedCall
+    meta: CaptureMeta | CountsMeta
     budget: InstructionBudget
     place: str
 
@@ -132,11 +119,22 @@ def by_counts(
 ) -> CountOutcome:
     """Hold new instruction counts against a baseline's; arguments and errors as for ``by_time``."""
     new = stored_counts(path, classifier)
-    _comparable(instruction_differences(base.meta, new.meta), force=force)
+    _comparable(count_mismatches(base.meta, new.meta), force=force)
     delta = compare_instructions(base.budget, new.budget)
     findings = check_counts(delta, limits)
     regressed = any(finding.state == BROKEN for finding in findings)
     return CountOutcome(new.meta.subject, base.place, new.place, base.budget.calls, delta, findings, regressed)
+
+
+def count_mismatches(base: CaptureMeta | CountsMeta, new: CaptureMeta | CountsMeta) -> list[str]:
+    """Reasons why the counts of two captures cannot be compared, one line each."""
+    return mismatches(_context(base), _context(new))
+
+
+def _context(meta: CaptureMeta | CountsMeta) -> dict[str, object]:
+    subject = asdict(meta.subject)
+    named = {subject.pop("kind"): subject.pop("name"), **subject, "compile_options": meta.compile_options}
+    return {**named, **{key: meta.environment.get(key) for key in _OF_COUNTS}}
 
 
 def need_counts(meta: CaptureMeta, before: Budget) -> Counts:

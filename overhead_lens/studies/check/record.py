@@ -42,11 +42,6 @@ def record_counts(request: Request, calls: int | None, listener: Listener) -> Pa
         counted = count_instructions(load, calls, folder, request.timeout_s, variables)
         if counted.reason is not None:
             raise MeasurementError(f"no instruction counts: {counted.reason}")
-        meta = CountsMeta(
-            subject=subject_of(workload),
-            instructions=counted,
-            **requested(request),
-            **provenance(request, runtime, started),
-        )
-        write_meta(folder, COUNTS, meta)
+        about = {**requested(request), **provenance(request, runtime, started)}
+        write_meta(folder, COUNTS, CountsMeta(subject=subject_of(workload), instructions=counted, **about))
         return folder

@@ -18,11 +18,7 @@ from overhead_lens.target import parse_target
 def request_of(
     capture: Capture, target: str | None, output: Path | None, timeout_s: float, inputs: str | None = None
 ) -> Request:
-    """A request with the capture's call and effort; instructions are counted where the capture has them.
-
-    Args:
-        output: Directory for the new capture; None for a new one below ``traces``.
-        inputs: The source of arguments in place of the capture's.
+    """A request with the capture's call and effort, or other ``inputs``; instructions are counted where the capture has them.
 
     Raises:
         UsageError: The target does not exist or cannot be measured on this machine, or the capture says too little of its call.

@@ -146,11 +146,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Captures of one call; segments by the time of their first capture.
-
-    Attributes:
-        compile_options: Keyword arguments of torch.compile; None for eager calls.
-    """
+    """Captures of one call, eager where ``compile_options`` is None; segments by the time of their first capture."""
 
     subject: Subject
     compile_options: Mapping[str, Any] | None

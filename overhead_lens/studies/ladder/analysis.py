@@ -87,28 +87,17 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer of the compiled call: what the rung ``upper`` takes beyond ``lower``, or all of it where there is no ``lower``.
-
-    Attributes:
-        ns: Difference of the rungs' medians, whole ns: the layers sum to the call's time. The rungs' own steps are medians of
-            paired differences, and may differ a little.
-        ci95_ns: Of the paired difference.
-    """
+    """A layer of the compiled call, ns; the layers sum to it, and the intervals are of paired differences."""
 
     name: str
-    upper: str
-    lower: str | None
+    # Difference of the rungs' medians; the rungs' own steps are medians of paired differences, and may differ a little.
     ns: int
     ci95_ns: Interval
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder(Result):
-    """All rungs of one scenario.
-
-    Attributes:
-        layers: Of the compiled call, outermost first; empty if a rung is missing.
-    """
+    """All rungs of one scenario; ``layers`` are of the compiled call, outermost first, and none if a rung is missing."""
 
     subject: Subject
     processes: int
@@ -144,11 +133,7 @@ def ladder_of(path: Path) -> Ladder:
 
 
 def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
-    """The ladder of stored blocks.
-
-    Args:
-        rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
-    """
+    """The ladder of blocks: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``."""
     blocks = undisturbed(rows, ("process", "rung"))
     walls = paired_sides(blocks)
     faults = blocks["minor_faults"].groupby(blocks["rung"]).sum() / blocks["calls"].groupby(blocks["rung"]).sum()
@@ -204,4 +189,4 @@ def _layers(walls: PairedSides) -> Iterator[Layer]:
     for name, upper, lower in LAYERS:
         low_ns, high_ns = walls.estimate(upper, lower).interval()
         layer_ns = ns[upper] - (ns[lower] if lower else 0)
-        yield Layer(name, upper, lower, layer_ns, (min(low_ns, layer_ns), max(high_ns, layer_ns)))
+        yield Layer(name, layer_ns, (min(low_ns, float(layer_ns)), max(high_ns, float(layer_ns))))

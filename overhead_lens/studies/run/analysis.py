@@ -40,17 +40,7 @@ from overhead_lens.stats.blocks import mean_of_consecutive, mean_over_blocks, me
 from overhead_lens.stats.bootstrap import REPLICATES, Estimate, exactly
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Ints
-from overhead_lens.studies.run import warnings
-from overhead_lens.studies.run.checks import (
-    RecordedSteps,
-    compared,
-    hides_from_trace,
-    in_operators,
-    nearest,
-    operators_of_stacks,
-    operators_of_trace,
-    read_steps,
-)
+from overhead_lens.studies.run import checks, warnings
 from overhead_lens.studies.run.device import BareRegion, RunDevice, run_device
 from overhead_lens.studies.run.phases import PhaseTime, phases
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
@@ -189,9 +179,8 @@ class RunBudget(Result):
     def __post_init__(self) -> None:
         names = tuple(category.category for category in self.host)
         require(names == HOST_CATEGORIES, f"host categories are {names}")
-        require(
-            sum(category.ns for category in self.host) == self.wall.ns, "host categories do not sum to the wall time"
-        )
+        closes = sum(category.ns for category in self.host) == self.wall.ns
+        require(closes, "host categories do not sum to the wall time")
 
     def category(self, name: str) -> HostCategory:
         """The host category called ``name``."""
@@ -235,8 +224,8 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     step = step_wall(wall)
     if warnings.is_unlike(ratio):
         step = _covering(step, run.steps)
-    recorded = read_steps(run.path, run.steps)
-    traced = None if recorded is None else operators_of_trace(recorded, step.ns, fitted)
+    recorded = checks.read_steps(run.path, run.steps)
+    traced = None if recorded is None else checks.operators_of_trace(recorded, step.ns, fitted)
     device = None if counted is None else _device(run, recorded, step, classifier)
     backward = _backward(run, [*stepping, *others], device, fitted)
     of_step = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted)
@@ -316,10 +305,8 @@ def _of_steps(run: StoredRun) -> list[_OfSteps]:
 def _whole_turns(run: StoredRun, last: int) -> range:
     """The sampler's turns that steps fill without a gap, so that all their stacks lie inside steps.
 
-    None if the steps are a loop's iterations, since the program may have left the loop between two of them.
-
-    Args:
-        last: The last turn with a stack of the steps' loop.
+    None if the steps are a loop's iterations, since the program may have left the loop between two of them. ``last`` is the last
+    turn with a stack of the loop.
     """
     if run.steps is None or run.meta.found_by == "loop" or not (sampled := _beginnings(run.steps, Phase.SAMPLED)):
         return range(0)
@@ -383,10 +370,7 @@ def _sampled(inside: Iterable[list[Stack]]) -> list[list[Stack]]:
 
 
 def _device(
-    run: StoredRun,
-    recorded: RecordedSteps | None,
-    wall: StepWall,
-    classifier: Classifier,
+    run: StoredRun, recorded: checks.RecordedSteps | None, wall: StepWall, classifier: Classifier
 ) -> RunDevice | None:
     """The devices in the recorded steps, and in the regions that these entered."""
     if recorded is None or run.steps is None:
@@ -526,15 +510,15 @@ def _host(
     by_stacks = shares_of_blocks(blocks, classifier)
     asleep = None if off_cores is None else slept(by_stacks, off_cores)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
-    checks: tuple[CrossCheck, ...] = ()
+    made: tuple[CrossCheck, ...] = ()
     if traced is not None and not has_compile_times:
         before = _in_operators(by_stacks)
         scale = _in_operators(shares) / before if before else 1.0
-        sampled = operators_of_stacks(blocks, wall.ns * scale, classifier)
-        check = compared(sampled, traced)
-        checks = (check,)
-        if not check.agree and not hides_from_trace(blocks, classifier):
-            shares = reweighted(shares, in_operators, nearest(sampled, traced) / wall.ns)
+        sampled = checks.operators_of_stacks(blocks, wall.ns * scale, classifier)
+        check = checks.compared(sampled, traced)
+        made = (check,)
+        if not check.agree and not checks.hides_from_trace(blocks, classifier):
+            shares = reweighted(shares, checks.in_operators, checks.nearest(sampled, traced) / wall.ns)
     worked_share = 0.0
     if backward is not None and (waiting := waiting_share(shares)):
         worked_share = min(1.0, backward.busy_share / waiting)
@@ -542,7 +526,7 @@ def _host(
         if off_cores is not None and (together := slept(shares, off_cores - backward.running_share)).disagree:
             shares, asleep = bounded(shares, together), together
     if counted is None or not has_compile_times:
-        return _StepHost(_divided(wall.ns, estimate, shares, counted), checks, asleep, worked_share)
+        return _StepHost(_divided(wall.ns, estimate, shares, counted), made, asleep, worked_share)
     known = counted[counted["is_counted"]]
     compiling = _estimate(known, "compile_ns")
     rest = _estimate(known.assign(ns=known["ns"] - known["compile_ns"]), "ns")
@@ -551,11 +535,11 @@ def _host(
     compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
     with_compiled = (compiled if category.category == _COMPILE else category for category in host)
     host = tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled)
-    return _StepHost(host, checks, asleep, worked_share)
+    return _StepHost(host, made, asleep, worked_share)
 
 
 def _in_operators(shares: Shares) -> float:
-    return sum(weight for attribution, weight in shares.attributions.items() if in_operators(attribution))
+    return sum(weight for attribution, weight in shares.attributions.items() if checks.in_operators(attribution))
 
 
 def _off_cores(run: StoredRun, counted: pd.DataFrame | None) -> float | None:
@@ -588,16 +572,8 @@ def _fault_time(counted: pd.DataFrame | None, wall: Estimate, shares: Shares) ->
         counted = counted[counted["is_counted"] & (counted["compile_ns"] == 0)]
     if counted is None or not counted["user_ns"].any():
         return Estimate(0.0, np.zeros(REPLICATES))
-    steps = pd.DataFrame(
-        {
-            "process": 0,
-            "calls": 1,
-            "wall_ns": counted["ns"],
-            "minor_faults": counted["faults"],
-            "system_ns": counted["system_ns"],
-            "cpu_ns": counted["user_ns"] + counted["system_ns"],
-        }
-    )
+    clocks = {"wall_ns": counted["ns"], "minor_faults": counted["faults"], "system_ns": counted["system_ns"]}
+    steps = pd.DataFrame({"process": 0, "calls": 1, **clocks, "cpu_ns": counted["user_ns"] + counted["system_ns"]})
     block = np.arange(len(steps)) * min(_FAULT_BLOCKS, len(steps)) // len(steps)
     clock = steps.groupby(block).sum().assign(process=0)
     return page_fault_time(clock, wall, shares, PageFaults())

@@ -73,11 +73,7 @@ def in_operators(attribution: Attribution) -> bool:
 
 
 def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
-    """The recorded steps of a run; None without a trace.
-
-    Args:
-        path: The run's directory.
-    """
+    """The recorded steps of a run in a directory; None without a trace."""
     if steps is None or not (path / KINETO).exists():
         return None
     ns = steps["end_ns"] - steps["begin_ns"]

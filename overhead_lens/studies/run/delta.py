@@ -84,19 +84,11 @@ def compare_runs(base: RunBudget, new: RunBudget, margin_share: float) -> RunDel
     blame = blamed(changes, verdict)
     deltas_ns = {change.category: change.delta_ns for change in changes}
     reasons = [f"{name} {format_signed_ns(deltas_ns[name])}" for name in blame]
-    return RunDelta(
-        base,
-        new,
-        verdict,
-        margin_share,
-        new.wall.ns - base.wall.ns,
-        wall.interval(),
-        new.wall.ns / base.wall.ns if base.wall.ns else None,
-        changes,
-        blame,
-        difference_in_words(wall, verdict, margin_ns, reasons, "`compare` of the step decides"),
-        tuple(_warnings(base, new)),
-    )
+    sentence = difference_in_words(wall, verdict, margin_ns, reasons, "`compare` of the step decides")
+    delta_ns, interval = new.wall.ns - base.wall.ns, wall.interval()
+    ratio = new.wall.ns / base.wall.ns if base.wall.ns else None
+    warnings = tuple(_warnings(base, new))
+    return RunDelta(base, new, verdict, margin_share, delta_ns, interval, ratio, changes, blame, sentence, warnings)
 
 
 def _shift(base: StepWall | HostCategory, new: StepWall | HostCategory) -> Shift:

@@ -41,12 +41,7 @@ class BareRegion:
 
 @dataclass(frozen=True, slots=True)
 class RegionDevice:
-    """The devices from entering a region to leaving it.
-
-    Attributes:
-        count: Recorded entries.
-        devices: Every device's partition of the region's bare wall time, by number.
-    """
+    """Every device's partition of a region's bare wall time, by number; ``count`` entries were recorded."""
 
     name: str
     count: int
@@ -82,13 +77,7 @@ def run_device(
     regions: Sequence[BareRegion],
     classifier: Classifier,
 ) -> RunDevice | None:
-    """The devices of a recording; None without device work.
-
-    Args:
-        windows: Of the recorded steps, at least one, in order.
-        steps: Rows of the run's steps.
-        wall_ns: Of a bare step.
-    """
+    """The devices of a recording of ``windows``, at least one, in order; None without device work. ``wall_ns``: a bare step."""
     traced = steps[steps["phase"] == Phase.TRACED]
     if not wall_ns or not (trace.events["device"] >= 0).any():
         return None

@@ -100,10 +100,8 @@ def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
     slow = int((bare > SLOW * median).sum())
     reasons = Counter(step.because.partition(":")[0].partition(" (")[0] for step in run.slowest)
     causes = ", ".join(f"{reason} {count}x" for reason, count in reasons.most_common())
-    why = (
-        f"{slow:,} of {len(bare):,} steps took more than twice the median"
-        f"{f' (the slowest: {causes})' if causes else ''}"
-    )
+    why = f"{slow:,} of {len(bare):,} steps took more than twice the median"
+    why += f" (the slowest: {causes})" if causes else ""
     return [(SLOW_STEPS, round(bare.mean() - median), why, "")]
 
 
@@ -127,11 +125,8 @@ def _sentence(run: RunBudget, missed: tuple[Shortfall, ...]) -> str:
 
 
 def _notes(run: RunBudget) -> tuple[str, ...]:
-    notes = [
-        "what caches cost that the rest of the program has emptied, a run cannot tell: `profile TARGET --cold SIZE` does"
-    ]
-    if run.per == "step":
-        notes.append("remedies are tried on a function: `advise my.py:step --inputs my.py:make`")
-    else:
-        notes.append("no steps were found, so slow steps are unknown: --step names one")
-    return tuple(notes)
+    caches = "what caches cost that the rest of the program has emptied, a run cannot tell"
+    further = "remedies are tried on a function: `advise my.py:step --inputs my.py:make`"
+    if run.per != "step":
+        further = "no steps were found, so slow steps are unknown: --step names one"
+    return f"{caches}: `profile TARGET --cold SIZE` does", further

@@ -53,11 +53,7 @@ class Program:
 
 
 class NotStoredError(MeasurementError):
-    """The program has ended, and what was measured cannot be stored.
-
-    Args:
-        code: The program's exit code, negative for a signal.
-    """
+    """The program has ended, with an exit ``code`` that is negative for a signal, and what was measured cannot be stored."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)

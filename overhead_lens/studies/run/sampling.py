@@ -39,12 +39,7 @@ _LONGEST_TURN_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One sampler's stacks.
-
-    Attributes:
-        rate_hz: Stacks a second.
-        alive: Threads that were there when it ended.
-    """
+    """One sampler's stacks; ``alive`` are the threads that were there when it ended."""
 
     run: SamplerRun
     rate_hz: int

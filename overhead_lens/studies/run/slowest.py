@@ -30,12 +30,9 @@ class Slow:
 
 
 def slowest_steps(bare: pd.DataFrame, compilations: Sequence[Compilation], first: int = 0) -> tuple[Slow, ...]:
-    """Steps that took more than twice the median, and more than the mean, slowest first.
+    """Steps that took more than twice the median, and more than the mean, slowest first; they count from ``first``.
 
-    Args:
-        bare: Bare steps: ``number``, ``begin_ns``, ``end_ns``, ``ns``, ``is_counted`` and what each added to the counters.
-        compilations: By the same clock.
-        first: Number of the first step in ``bare``'s numbering.
+    ``bare``: ``number``, ``begin_ns``, ``end_ns``, ``ns``, ``is_counted`` and counters; ``compilations`` are by the same clock.
     """
     usual = bare.median()
     slow = bare[bare["ns"] > max(SLOW * usual["ns"], bare["ns"].mean())].nlargest(_MOST, "ns")

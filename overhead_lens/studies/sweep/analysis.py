@@ -155,11 +155,7 @@ def sweep_of(path: Path) -> Sweep:
 
 
 def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:
-    """The sweep of stored blocks.
-
-    Args:
-        rows: ``process``, ``variant``, ``point``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``.
-    """
+    """The sweep of blocks: ``process``, ``variant``, ``point``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``."""
     numbers = {name: number for number, name in enumerate(meta.variants)}
     labels = [_side(numbers.get(name, -1), point) for name, point in zip(rows["variant"], rows["point"], strict=True)]
     blocks = undisturbed(rows.assign(rung=labels), ("process", "rung"))
@@ -202,25 +198,11 @@ def _variant(number: int, meta: SweepMeta, sides: PairedSides) -> _Lines:
     for at, estimate, times_ns in zip(order, estimates, drawn_ns, strict=True):
         residual = (line.overhead_ns + sizes[at] * line.element_ns) / estimate.value - 1
         residuals = (overheads_ns + elements_ns * float(sizes[at])) / times_ns - 1
-        point = meta.points[at].params
-        points.append(
-            SweptPoint(
-                {parameter: point[parameter] for parameter in meta.swept},
-                sizes[at],
-                estimate.value,
-                _interval(times_ns, estimate.value),
-                residual,
-                _interval(residuals, residual, 0.025 / len(order)),
-            )
-        )
-    variant = SweptVariant(
-        meta.variants[number],
-        tuple(points),
-        line,
-        _interval(overheads_ns, line.overhead_ns),
-        _interval(elements_ns, line.element_ns),
-    )
-    return _Lines(variant, overheads_ns, elements_ns)
+        params = {name: meta.points[at].params[name] for name in meta.swept}
+        ci95_ns, off = _interval(times_ns, estimate.value), _interval(residuals, residual, 0.025 / len(order))
+        points.append(SweptPoint(params, sizes[at], estimate.value, ci95_ns, residual, off))
+    intervals = _interval(overheads_ns, line.overhead_ns), _interval(elements_ns, line.element_ns)
+    return _Lines(SweptVariant(meta.variants[number], tuple(points), line, *intervals), overheads_ns, elements_ns)
 
 
 def _crossing(left: _Lines, right: _Lines) -> Crossing:

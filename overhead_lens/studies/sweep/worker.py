@@ -22,11 +22,7 @@ _SWEEP = "sweep"
 
 
 class SweepTimer:
-    """Workloads of one scenario in this process: loaded and checked, then warmed up and timed.
-
-    Args:
-        variants: Variant names, None for the default one; None for all variants.
-        compile_options: Keyword arguments of torch.compile; None for eager calls.
+    """Workloads of one scenario in this process: loaded and checked, then warmed up and timed; all variants for None.
 
     Raises:
         UsageError: The scenario or a parameter is wrong, a swept parameter is not an integer, or a check fails.
@@ -68,12 +64,7 @@ class SweepTimer:
         return sum(not reply["settled"] for reply in replies)
 
     def measure(self, rounds: int, budget_ns: int, seed: int) -> list[dict[str, Any]]:
-        """Time all workloads in turns.
-
-        Args:
-            rounds: Blocks per workload.
-            budget_ns: Time for all; a workload stops at its equal share, with at least three blocks.
-            seed: Seed of the order inside the rounds.
+        """Time all workloads in turns, in an order by ``seed``; each stops at its equal share of the budget, after three blocks.
 
         Returns:
             One row per block: ``variant``, ``point`` (position), ``block`` (round), and the clock's columns.

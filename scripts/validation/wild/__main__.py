@@ -116,11 +116,8 @@ def main() -> None:
     versions = f"{environment.versions()}."
     truths = [truth_row(program, *figures.read(program, "truth", "profile")) for program in ALL]
     rows = [run_row(program, *figures.read(program, "run", "truth")) for program in ALL]
-    notes = [
-        versions,
-        *notes_of(rows),
-        *warnings_of((program.name, figures.read(program, "run")[0]) for program in ALL),
-    ]
+    warned = warnings_of((program.name, figures.read(program, "run")[0]) for program in ALL)
+    notes = [versions, *notes_of(rows), *warned]
     for claim, path, of_claim, its_notes in (
         (TRUTHS, options.truths, truths, [versions]),
         (CLAIM, options.result, rows, notes),

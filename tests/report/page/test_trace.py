@@ -187,7 +187,7 @@ def test_where_the_picture_begins_is_said_if_memory_and_counters_begin_earlier()
 
 def test_areas_stand_on_one_another_as_high_as_their_share() -> None:
     areas = [Area("a", "#111111", (1, 1, 0), "a 2 ns"), Area("b", "#222222", (1, 1, 2), "b 4 ns")]
-    text = lanes_svg(Lanes([("lane", areas)], (2, 2, 4), ("0", "8 ns"), [(0.5, "step 1")], "all"), str)
+    text = lanes_svg(Lanes([("lane", areas)], (2, 2, 4), ("0", "8 ns"), [(0.5, "step 1")], "all"))
     assert re.findall('fill="(.*?)" d="(.*?)"', text) == [
         ("#111111", "M0 120h2v-60h-2z"),
         ("#222222", "M0 60h2v-60h-2zM2 120h1v-60h-1z"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, names, numbers, row, time
-from overhead_lens.report.outline import Block, Notes, Row, Section, Table, folded
+from overhead_lens.report.outline import Block, Notes, Row, Section, Table
 from overhead_lens.report.outlines.recorded.counters import bandwidth
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name
@@ -22,22 +22,16 @@ _DEFINED = (
 
 
 def collective_section(many: Sequence[Collective], costs: Sequence[CollectiveCost]) -> Section | None:
-    """Collectives by kind and size, the most exposed first.
-
-    Args:
-        many: All of them.
-        costs: The same by kind and size.
-    """
+    """Collectives by kind and size (``costs``), the most exposed first."""
     if not costs:
         return None
     total_ns, hidden_ns = sum(one.dur_ns for one in many), sum(one.hidden_ns for one in many)
-    heading = (
-        f"Collectives, the most exposed first; {format_ns(hidden_ns)} of {format_ns(total_ns)} hidden behind compute"
-    )
+    hidden = f"{format_ns(hidden_ns)} of {format_ns(total_ns)} hidden behind compute"
+    heading = f"Collectives, the most exposed first; {hidden}"
     columns = [*numbers("exposed", "hidden", "count"), *numbers("size"), *numbers("ranks", gives_way=3)]
     columns += [*numbers("algorithm", gives_way=2), *numbers("bus"), *numbers("bus, best", gives_way=1)]
     table = Table([*columns, names("collective"), names("type", gives_way=4)], list(map(_row, costs[:_MOST_ROWS])))
-    return folded(heading, table, Notes([_DEFINED]))
+    return Section.folded(heading, table, Notes([_DEFINED]))
 
 
 def _row(cost: CollectiveCost) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead_lens.report.cells import count, names, numbers, row, time
-from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table, folded
+from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table
 from overhead_lens.report.page.charts.over_time import counter_over_time
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name
@@ -23,8 +23,9 @@ _FLOP = "FLOP"
 def counter_section(counters: Counters) -> Section:
     """Nothing where the trace has nothing of the kind."""
     blocks = [*_tracks(counters), *_occupancy(counters), _copies(counters), _products(counters)]
+    blocks += [*_ranges(counters), *_graphs(counters)]
     peaks = [f"{counters.peaks}."] if counters.peaks and not counters.is_empty else []
-    return folded("Counters and rates of device work", *blocks, *_ranges(counters), *_graphs(counters), Notes(peaks))
+    return Section.folded("Counters and rates of device work", *blocks, Notes(peaks))
 
 
 def _tracks(counters: Counters) -> Iterator[Block]:
@@ -37,13 +38,10 @@ def _tracks(counters: Counters) -> Iterator[Block]:
 def _track(track: CounterTrack) -> Iterator[Block]:
     yield Notes([f"{_tracked(track)}."])
     yield Drawing(lambda _: [counter_over_time(track)])
-    rows = [
-        row(
-            *(_named(one.name), time(one.total_ns), f"{one.covered_ns / one.total_ns:.0%}"),
-            quantity(one.mean, track.unit),
-        )
-        for one in track.kernels
-    ]
+    rows = []
+    for one in track.kernels:
+        covered = f"{one.covered_ns / one.total_ns:.0%}"
+        rows.append(row(_named(one.name), time(one.total_ns), covered, quantity(one.mean, track.unit)))
     columns = [names("kernel"), *numbers("time", "with a value", "mean")]
     yield Table(columns, rows, f"{_named(track.name)} while kernels ran")
 
@@ -60,14 +58,11 @@ def _tracked(track: CounterTrack) -> str:
 
 def _occupancy(counters: Counters) -> Iterator[Block]:
     yield Notes([f"{_occupied(device, counters)}." for device in counters.devices])
-    rows = [
-        row(
-            *(_named(one.name), time(one.total_ns), count(one.count), percent(one.occupancy_percent)),
-            *(figure(one.blocks_per_sm), figure(one.warps_per_sm)),
-            f"{one.unfilled_ns / one.total_ns:.0%}" if one.total_ns else "-",
-        )
-        for one in (counters.occupancy[:_MOST_ROWS] if counters.devices else ())
-    ]
+    rows = []
+    for one in counters.occupancy[:_MOST_ROWS] if counters.devices else ():
+        times = (_named(one.name), time(one.total_ns), count(one.count), percent(one.occupancy_percent))
+        unfilled = f"{one.unfilled_ns / one.total_ns:.0%}" if one.total_ns else "-"
+        rows.append(row(*times, figure(one.blocks_per_sm), figure(one.warps_per_sm), unfilled))
     columns = [names("kernel"), *numbers("time"), *numbers("events", gives_way=2), *numbers("occupancy")]
     columns += [*numbers("blocks per SM", "warps per SM", gives_way=1)]
     columns += [*numbers("time below one block per SM", gives_way=3)]

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from overhead_lens.report.cells import count, names, numbers, row, share, time
-from overhead_lens.report.outline import Notes, Row, Section, Table, counted, folded, left_out
-from overhead_lens.report.text.blocks import cut, cut_front
+from overhead_lens.report.outline import Notes, Row, Section, Table
+from overhead_lens.report.text.blocks import counted, cut, cut_front, left_out
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.critical_path.model import (
-    GAP,
-    LATENCY,
-    CriticalPath,
-    PathOverRanks,
-    Share,
-    Slack,
-    StepOverRanks,
-    WindowPath,
-)
+from overhead_lens.traces.critical_path.model import GAP, LATENCY, CriticalPath, PathOverRanks, Share, Slack, WindowPath
 from overhead_lens.units import format_ns
 
 _TOP = 4
@@ -52,7 +43,7 @@ def path_sections(path: CriticalPath | None) -> Iterator[Section]:
     whole_ns = sum(each.wall_ns for each in path.windows)
     costliest = Notes(list(_costliest(summed, whole_ns)), tone="dim")
     yield Section(f"Critical path of {_headline(path)}", [tables.pop("kinds"), costliest], reach="everywhere")
-    yield folded(
+    yield Section.folded(
         "Critical path: operators, kernels, modules, steps",
         Notes([_EXPLAINED]),
         *tables.values(),
@@ -66,12 +57,12 @@ def _headline(path: CriticalPath) -> str:
     """The number of steps, the length, and how much of it is known."""
     whole_ns = sum(each.wall_ns for each in path.windows)
     unexplained_ns = sum(each.unexplained_ns for each in path.windows)
-    text = f"{_steps(path.windows)}: {format_ns(whole_ns)}"
+    text = f"{_steps(each.step for each in path.windows)}: {format_ns(whole_ns)}"
     return text + (f", {unexplained_ns / whole_ns:.1%} of it unexplained" if unexplained_ns else "")
 
 
-def _steps(windows: Sequence[WindowPath] | Sequence[StepOverRanks]) -> str:
-    steps = sum(each.step is not None for each in windows)
+def _steps(numbered: Iterable[int | None]) -> str:
+    steps = sum(step is not None for step in numbered)
     return counted(steps, "step") if steps else "the window"
 
 
@@ -175,12 +166,12 @@ def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
         return
     whole_ns = sum(step.wall_ns for step in path.steps)
     changes = sum(each.changes for each in path.steps)
-    heading = f"{_steps(path.steps)}: {format_ns(whole_ns)}, {counted(changes, 'change')} of rank"
+    heading = f"{_steps(step.step for step in path.steps)}: {format_ns(whole_ns)}, {counted(changes, 'change')} of rank"
     ranks = [(_rank(label), ns) for label, ns in _by_name(path, "ranks", "rank")]
     lines = Notes(_over_ranks(path, ranks, whole_ns))
     yield Section(f"Critical path over ranks, of {heading}", [lines], reach="everywhere")
     named = {which: [(_name(name), ns) for name, ns in _by_name(path, which)] for which in _CAPTIONS}
-    yield folded(
+    yield Section.folded(
         "Critical path over ranks: by rank, kind and name",
         Notes([_OVER_RANKS]),
         _times("rank", ranks[:_MOST_RANKS], whole_ns, "by rank"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead_lens.report.outline import Card, Section, folded
+from overhead_lens.report.outline import Card, Section
 from overhead_lens.report.text.blocks import capitalized, cut_front
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.sentences import short_name
@@ -24,7 +24,7 @@ def finding_sections(findings: Sequence[Finding]) -> list[Section]:
     rest = cards[count:]
     heading = f"{len(rest)} more that save less" if count else "What to try, though it saves little"
     first = Section("What to try, each saves at most (not to be added up)", cards[:count], reach="everywhere")
-    return [*([first] if count else []), *([folded(heading, *rest)] if rest else [])]
+    return [*([first] if count else []), *([Section.folded(heading, *rest)] if rest else [])]
 
 
 def _card(finding: Finding, device: str) -> Card:

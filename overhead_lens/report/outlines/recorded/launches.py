@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, names, numbers, row, time
-from overhead_lens.report.outline import Notes, Row, Section, Table, folded, left_out
-from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.outline import Notes, Row, Section, Table
+from overhead_lens.report.text.blocks import cut, left_out
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.job.batches import Batches, BatchPoint
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, LaunchFigures
@@ -24,7 +24,7 @@ _EXPLAINED = (
 
 def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLaunches]) -> Iterator[Section]:
     """What the launches took, in words; then latencies, and the figures step by step."""
-    yield folded(
+    yield Section.folded(
         "Launches: from call to kernel (TKLQT)",
         Notes([line for device in devices if device.whole.launches for line in (queueing(device), rates(device))]),
     )
@@ -35,7 +35,7 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
         for device in devices
         for name, figures in (("all", device.whole), *((str(step.step), step.figures) for step in device.steps))
     ]
-    yield folded(
+    yield Section.folded(
         "Launches: latencies and steps",
         _latencies(budgets),
         Notes([_EXPLAINED, *left_out(len(rows) - _MOST_ROWS, "rows")] if rows else []),
@@ -46,17 +46,13 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
 def _latencies(devices: Sequence[DeviceBudget]) -> Table:
     columns = [names("device"), *numbers("launches", "latency median"), *numbers("p99", "max", gives_way=1)]
     columns += [*numbers("queue mean / max", gives_way=2), *numbers("of graphs", gives_way=3)]
-    rows = [
-        row(
-            device.device,
-            count(launch.count),
-            *map(time, (launch.median_ns, launch.p99_ns, launch.max_ns)),
-            f"{launch.queue_depth_mean:.1f} / {launch.queue_depth_max}",
-            *map(count, (launch.graph_launches, launch.unlinked)),
-        )
-        for device in devices
-        for launch in (device.launch,)
-    ]
+    rows = []
+    for device in devices:
+        launch = device.launch
+        latencies = map(time, (launch.median_ns, launch.p99_ns, launch.max_ns))
+        queue = f"{launch.queue_depth_mean:.1f} / {launch.queue_depth_max}"
+        counts = map(count, (launch.graph_launches, launch.unlinked))
+        rows.append(row(device.device, count(launch.count), *latencies, queue, *counts))
     return Table([*columns, *numbers("device events without one")], rows)
 
 

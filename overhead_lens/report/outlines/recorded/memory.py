@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from overhead_lens.report.cells import count, names, numbers, row
-from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table, folded
+from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table
 from overhead_lens.report.page.charts.over_time import bytes_over_time
 from overhead_lens.report.text.blocks import cut, cut_front
 from overhead_lens.taxonomy.names import kernel_name
@@ -35,14 +35,14 @@ def memory_sections(memories: Sequence[DeviceMemory]) -> Iterator[Section]:
 
 
 def _device(memory: DeviceMemory) -> Iterator[Section]:
-    yield folded(
+    yield Section.folded(
         f"Memory of {memory.device}: {_headline(memory)}",
         Drawing(lambda _: [bytes_over_time(memory)]),
         _holders(memory),
         Notes([*_growth(memory), *_churn(memory)]),
     )
     within = "one step" if memory.steps else "the recording"
-    yield folded(
+    yield Section.folded(
         f"Memory of {memory.device}: steps and what they allocate",
         _steps(memory),
         _places(memory.churn, f"allocated and released within {within}"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from overhead_lens.report.cells import count, names, numbers, row, sum_row, time
-from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Row, Section, Table, folded
+from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Section, Table
 from overhead_lens.report.page.charts.modules import modules_chart
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
@@ -22,7 +22,7 @@ def module_section(modules: ModuleBudgets | None) -> Section | None:
     if modules is None:
         return None
     layers = _costliest_layers(modules)[:_MOST_GROUPS]
-    return folded(
+    return Section.folded(
         _headline(modules),
         Notes(_in_words(modules, layers[:1])),
         Drawing(lambda _: modules_chart(modules)),
@@ -136,10 +136,7 @@ def _led_by(time: ModuleTime) -> str:
 
 
 def _remainder(modules: ModuleBudgets) -> Table:
-    rows: list[Row] = [
-        row(*_cells(modules.inside), "in modules"),
-        row(*_cells(modules.outside), "outside of any module"),
-    ]
+    rows = [row(*_cells(modules.inside), "in modules"), row(*_cells(modules.outside), "outside of any module")]
     if modules.unlinked_events:
         rows.append(row("", "", "", "", "", f"no launch in the trace: device {format_ns(modules.unlinked_ns)}"))
     rows.append(sum_row(*_cells(modules.whole), "sum"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from overhead_lens.report.cells import names, numbers, row, time
-from overhead_lens.report.outline import Column, Notes, Section, Table, folded
+from overhead_lens.report.outline import Column, Notes, Section, Table
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.sequences.model import LAUNCHES, RepeatedSequence
@@ -31,7 +31,7 @@ def sequence_section(sequences: Sequence[RepeatedSequence]) -> Section:
         )
         for one in sequences
     ]
-    return folded("What repeats", Notes([_EXPLAINED] if rows else []), Table(columns, rows))
+    return Section.folded("What repeats", Notes([_EXPLAINED] if rows else []), Table(columns, rows))
 
 
 def _extent(sequence: RepeatedSequence) -> str:

@@ -29,13 +29,9 @@ _SLOWER, _FASTER, _EVEN = "#e45756", "#4c78a8", "#bab0ac"
 
 
 def icicle(nodes: Sequence[Node], whole_ns: float, per: str, host: Sequence[HostCategory]) -> list[Picture]:
-    """Sampled frames, the outermost on top; nothing without nodes.
+    """Sampled frames of a tree of ``tree_of``, the outermost on top; nothing without nodes. Its root takes ``whole_ns``.
 
-    Args:
-        nodes: A tree of ``tree_of``.
-        whole_ns: Time of the root.
-        per: What that time is one of: ``call``, ``step``.
-        host: The budget of the same stacks.
+    ``host`` is the budget of the same stacks.
     """
     if not nodes:
         return []
@@ -197,6 +193,5 @@ def _rule(node: Node) -> tuple[str, str]:
 def _pattern(rule: Rule) -> str:
     """The patterns of a rule."""
     named = (("native", rule.native), ("module", rule.module), ("file", rule.file), ("function", rule.function))
-    return cut(
-        plain(", ".join(f"{name} ~ {text.pattern}" for name, text in named if text is not None)), _LONGEST_PATTERN
-    )
+    patterns = ", ".join(f"{name} ~ {text.pattern}" for name, text in named if text is not None)
+    return cut(plain(patterns), _LONGEST_PATTERN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from overhead_lens.report.looks import IDLE, ink
@@ -17,15 +17,13 @@ _MOST_MARKS, _MOST_NAMED = 200, 20
 _TICKS = 5
 
 
-def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Iterator[Lanes]:
-    """The lanes; nothing for a trace without any."""
+def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Lanes:
+    """The lanes, at least one."""
     lanes = over_time.lanes[: 1 + _MOST_DEVICES]
-    if not lanes:
-        return
     edges = over_time.edges_ns
     start_ns, wall_ns = edges[0], max(1, edges[-1] - edges[0])
     every = max(1, len(steps) // _MOST_MARKS), max(1, len(steps) // _MOST_NAMED)
-    yield Lanes(
+    return Lanes(
         [(f"device {lane.device}" if lane.device else thread, _areas(lane, wall_ns)) for lane in lanes],
         [end - start for start, end in pairwise(edges)],
         [format_ns(wall_ns * at / (_TICKS - 1)) if at else "0" for at in range(_TICKS)],

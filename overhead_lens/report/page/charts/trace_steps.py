@@ -77,16 +77,10 @@ def busy_steps(steps: Sequence[TraceStep]) -> list[Picture]:
     if not devices or len(steps) == 1:
         return []
     edges = [at - 0.5 for at in range(len(groups))]
-    series = [
-        Series(
-            f"device {cut(device)}",
-            INKS[at % len(INKS)],
-            edges,
-            [_busy_percent(group, at) for group in groups],
-            "steps",
-        )
-        for at, device in enumerate(devices[:_MOST_DEVICES])
-    ]
+    series = []
+    for at, device in enumerate(devices[:_MOST_DEVICES]):
+        percents = [_busy_percent(group, at) for group in groups]
+        series.append(Series(f"device {cut(device)}", INKS[at % len(INKS)], edges, percents, "steps"))
     described = f"The share of each of {len(steps):,} steps in which the devices were busy."
     return [Plot(series, _step_axis(groups), linear_axis(0, 103, "{:.0f} %".format, "device busy"), described, 140)]
 

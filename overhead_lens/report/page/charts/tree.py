@@ -52,12 +52,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A tree whose small frames are folded into one node per parent.
-
-    Attributes:
-        frames: How many frames were folded.
-        stacks: Stacks that end in them.
-    """
+    """A tree whose small frames are folded into one node per parent: how many, and the stacks that end in them."""
 
     nodes: Sequence[Node]
     frames: int
@@ -65,13 +60,7 @@ class Folded:
 
 
 def tree_of(stacks: Iterable[Stack], classifier: Classifier, root: str) -> list[Node]:
-    """The tree of ``stacks`` below one root; empty without stacks.
-
-    Args:
-        stacks: Outermost frame first.
-        classifier: Fitted to them.
-        root: Name of the root, which all stacks share.
-    """
+    """The tree of ``stacks`` below a root of that name, by a classifier that is fitted to them; empty without stacks."""
     growing = _Growing(classifier, root)
     for stack in stacks:
         growing.add(stack)
