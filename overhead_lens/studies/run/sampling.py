@@ -31,7 +31,7 @@ _HELD_STACKS = 2.5
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
 _WHOLE_AFTER_S = 10.0
 _BUSY_SHARE = 0.05
-# After so long a rest, catching up takes longer than to begin anew.
+# After so long a rest, catching up takes longer than to begin again.
 _LONGEST_REST_S = 60.0
 # In a turn that is longer, and longer than all steps before it, the steps have ended.
 _LONGEST_TURN_S = 600.0

@@ -215,7 +215,7 @@ class Waits:
         yield rows, self._start_ns[rows], np.where(waited, device_event, -1), np.ones(len(rows), dtype=bool)
 
     def _of_device(self, rows: Ints) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
-        """Every stream of the device holds a call back: without the one that ends last, the others still do."""
+        """Every stream of the device holds a call back: if the last to end took no time, the others still would."""
         device = self._place(self._work.device, self._launched_last(rows))
         for at in np.unique(self._work.group, return_index=True)[1].tolist():
             mine = rows[device == self._work.device[at]]
