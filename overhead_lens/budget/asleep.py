@@ -43,11 +43,7 @@ class Slept:
 
 
 def slept(shares: Shares, off_cores: float) -> Slept:
-    """How much a thread slept.
-
-    Args:
-        off_cores: Share of the time that it was on no core.
-    """
+    """How much a thread slept that was on no core for ``off_cores`` (0 to 1) of the time."""
     asleep = sum(weight for attribution, weight in shares.attributions.items() if attribution in _ASLEEP)
     return Slept(asleep / shares.weight, min(1.0, max(0.0, off_cores)))
 

@@ -124,11 +124,7 @@ def _engine_weight(shares: Shares) -> float:
 
 
 def with_backward(shares: Shares, work: Shares | None, worked_share: float) -> Shares:
-    """A thread's shares, its wait for backward passes divided as the work of autograd's threads is, if that is known.
-
-    Args:
-        worked_share: Share of that wait in which they work, 0 to 1.
-    """
+    """A thread's shares, ``worked_share`` (0 to 1) of its wait for backward passes divided as autograd's work, if known."""
     moved = worked_share * waiting_share(shares) * shares.weight
     if work is None or not moved:
         return shares
@@ -158,11 +154,7 @@ def with_backward(shares: Shares, work: Shares | None, worked_share: float) -> S
 
 
 def backward_warning(work: Shares | None, worked_share: float) -> Iterator[str]:
-    """How the wait for backward passes was divided.
-
-    Args:
-        worked_share: Share of that wait in which autograd's threads work; 0 gives no warning.
-    """
+    """How the wait for backward passes was divided, in ``worked_share`` of which autograd's threads work; nothing for 0."""
     if not worked_share:
         return
     works = f"autograd's thread works for {worked_share:.0%} of the wait for backward passes"

@@ -28,11 +28,7 @@ LISTED_KERNELS = 8
 def device_share(
     events: pd.DataFrame, calls: int, wall_ns: int, kind: str, classifier: Classifier
 ) -> tuple[DeviceShare | None, tuple[str, ...]]:
-    """The busiest device's share of the call, and warnings; None for a trace without device work.
-
-    Args:
-        wall_ns: Bare wall time of one call.
-    """
+    """The busiest device's share of a call of ``wall_ns`` (bare), and warnings; None for a trace without device work."""
     analyzer = Analyzer(Trace("", events, len(events), 0, 0), classifier)
     loop = events[events["name"] == LOOP_EVENT].head(1)
     if not analyzer.devices or loop.empty:

@@ -137,11 +137,7 @@ def _label(leaf: Leaf) -> str:
 
 
 def guard_groups(recorded: Guards, guards: Sequence[Guard]) -> tuple[GuardGroup, ...]:
-    """Groups, one way of putting together after the other, each by time.
-
-    Args:
-        guards: The same with their sampled times, which are equal for all of one kind.
-    """
+    """Groups, one way of putting together after the other, each by time; ``guards`` hold sampled times, alike for one kind."""
     if not recorded.guards:
         return ()
     sampled = {guard.guard.partition(" ")[0]: guard.sampled_ns for guard in guards}

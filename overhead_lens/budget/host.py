@@ -30,12 +30,7 @@ def replicates(wall: Estimate, shares: Shares, faults: Estimate) -> Floats:
 
 
 def host_categories(wall_ns: int, shares: Shares, drawn: Floats) -> tuple[HostCategory, ...]:
-    """Every category in the taxonomy's order; they sum to ``wall_ns`` exactly.
-
-    Args:
-        wall_ns: Wall time of one call.
-        drawn: Bootstrap replicates (``replicates``).
-    """
+    """Every category in the taxonomy's order, with intervals from ``drawn`` (``replicates``); they sum to ``wall_ns`` exactly."""
     rounded = round_to_sum([shares.share(name) * wall_ns for name in HOST_CATEGORIES], wall_ns)
     return tuple(
         _category(name, ns, wall_ns, shares, drawn[:, position])

@@ -106,12 +106,7 @@ def share_warnings(
 
 
 def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_calls: float) -> Iterator[str]:
-    """A PyTorch function too slow for operator set-up: perhaps a kernel without a rule.
-
-    Args:
-        dispatcher: ns per call of the dispatcher's frames.
-        wall_ns: Time of one call.
-    """
+    """A PyTorch function too slow for operator set-up, perhaps a kernel without a rule; ``dispatcher``: ns per call by frame."""
     functions = {frame: ns for frame, ns in dispatcher.items() if frame.startswith(torch_names.NATIVE_FUNCTION_PREFIX)}
     frame, ns = max(functions.items(), key=lambda item: item[1], default=("", 0.0))
     operators = max(1.0, operator_calls)
@@ -124,13 +119,7 @@ def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_ca
 
 
 def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> Iterator[str]:
-    """Page faults that take part of each call.
-
-    Args:
-        faults: Minor page faults per call.
-        faults_ns: Their measured time per call; 0 if it was not measured.
-        wall_ns: Time of one call.
-    """
+    """Page faults that take part of each call: their number and measured time per call, the time 0 if it was not measured."""
     cost_ns = faults_ns or faults * thresholds.LEAST_PAGE_FAULT_NS
     if cost_ns <= thresholds.PAGE_FAULTS_SHARE * wall_ns:
         return

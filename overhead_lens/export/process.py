@@ -1,4 +1,7 @@
-"""A watched process for other viewers: its threads' budgets and stacks."""
+"""A watched process for other viewers: its threads' budgets and stacks.
+
+A writer raises ``UsageError`` where the capture is damaged or the file cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,6 @@ def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> 
     """Write the capture of a process as a Perfetto trace: a budget a thread, and each thread's stacks as a flamegraph.
 
     The axis is the time that was watched. When what happened in it is not known: the sampler keeps counts.
-
-    Raises:
-        UsageError: The capture is damaged, or the file cannot be written.
     """
     meta, threads = read_process(path)
     process = make_process(meta, threads, classifier, str(path))
@@ -37,11 +37,7 @@ def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> 
 
 
 def write_process_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the capture of a process for speedscope: a profile a thread, as long as the thread was there.
-
-    Raises:
-        UsageError: The capture is damaged, or the file cannot be written.
-    """
+    """Write the capture of a process for speedscope: a profile a thread, as long as the thread was there."""
     meta, threads = read_process(path)
     there_ns = {thread_key(each): each.there_ns for each in make_process(meta, threads, classifier, str(path)).threads}
     profiles = [Profile(_title(thread, threads), there_ns[thread_key(thread)], thread.stacks) for thread in threads]
@@ -49,11 +45,7 @@ def write_process_speedscope(path: Path, target: Path, classifier: Classifier) -
 
 
 def write_process_collapsed(path: Path, target: Path, _: Classifier) -> None:
-    """Write the capture of a process as folded stacks, below a root frame for each thread.
-
-    Raises:
-        UsageError: The capture is damaged, or the file cannot be written.
-    """
+    """Write the capture of a process as folded stacks, below a root frame for each thread."""
     threads = read_process(path)[1]
     write_collapsed(target, [(_title(thread, threads), thread.stacks) for thread in threads])
 

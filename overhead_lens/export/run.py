@@ -1,4 +1,7 @@
-"""A run of a user's program for other viewers: its steps, their stacks, and the steps that were traced."""
+"""A run of a user's program for other viewers: its steps, their stacks, and the steps that were traced.
+
+A writer raises ``UsageError`` where the run has no such evidence or is damaged, or the file cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,7 @@ from overhead_lens.units import NS_PER_US, format_ns
 
 
 def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the budget of a step, and the traced steps, as Chrome's JSON trace.
-
-    Raises:
-        UsageError: No step was traced, the capture is damaged, or the file cannot be written.
-    """
+    """Write the budget of a step, and the traced steps, as Chrome's JSON trace."""
     run = read_run(path)
     if not (path / KINETO).exists():
         raise UsageError(f"{path} holds no traced step: export it with --format collapsed, perfetto or speedscope")
@@ -62,11 +61,7 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
 
 
 def write_run_collapsed(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a run as folded stacks, below a root frame for each thread.
-
-    Raises:
-        UsageError: It has none, the capture is damaged, or the file cannot be written.
-    """
+    """Write the stacks of a run as folded stacks, below a root frame for each thread."""
     write_collapsed(target, [(profile.name, profile.stacks) for profile in _profiles(read_run(path), classifier)])
 
 
@@ -74,20 +69,13 @@ def write_run_speedscope(path: Path, target: Path, classifier: Classifier) -> No
     """Write the stacks of a run for speedscope: a profile a thread, each as long as it was there in a step.
 
     That of the steps leaves out what compilations take by the compiler's clock.
-
-    Raises:
-        UsageError: It has none, the capture is damaged, or the file cannot be written.
     """
     run = read_run(path)
     write_profiles(target, " ".join(run.meta.program), list(_profiles(run, classifier)))
 
 
 def _profiles(run: StoredRun, classifier: Classifier) -> Iterator[Profile]:
-    """Stacks of the steps, and of every other thread.
-
-    Raises:
-        UsageError: There are none.
-    """
+    """Stacks of the steps, and of every other thread."""
     own, others = step_stacks(run, classifier), other_threads(run)
     if not own and not others:
         raise UsageError(f"{run.path} holds no samples to export ({run.meta.reason or 'none were taken'})")
@@ -124,9 +112,6 @@ def write_run_perfetto(path: Path, target: Path, classifier: Classifier) -> None
 
     The axis is that of the program, from its first watched step on. The budget is drawn over one step, which is seen first: a
     traced one, whose events lie below it, or one that was measured bare.
-
-    Raises:
-        UsageError: The capture is damaged, or the file cannot be written.
     """
     run = read_run(path)
     write_picture(target, _Run(run, run_budget(run, classifier), classifier).picture())

@@ -2,7 +2,7 @@
 
 Each distinct stack becomes one sample whose weight is its share of the wall time, of one call or of a watched thread. The weights
 are integer nanoseconds and sum to it exactly. Speedscope's left-heavy view shows where the time goes; the order in time
-means nothing, since the sampler keeps counts only.
+means nothing, since the sampler keeps counts only. Writers raise ``UsageError`` where the file cannot be written.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ def write_speedscope(path: Path, breakdown: Breakdown, stacks: Sequence[Stack]) 
         path: Replaced when the file is complete.
         breakdown: Its wall time is what the weights sum to.
         stacks: Cut to the measured loop; at least one.
-
-    Raises:
-        UsageError: The file cannot be written.
     """
     subject = breakdown.subject
     title = f"{subject.name}:{subject.variant}, {'compiled' if subject.compile else 'eager'}"
@@ -53,11 +50,7 @@ class Profile:
 
 
 def write_profiles(path: Path, title: str, profiles: Sequence[Profile]) -> None:
-    """Write profiles into one file, where speedscope offers a choice of them.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Write profiles into one file, where speedscope offers a choice of them."""
     frames: dict[StackFrame, int] = {}
     document = {
         "$schema": _SCHEMA,
@@ -95,9 +88,6 @@ def write_collapsed(path: Path, groups: Sequence[tuple[str, Sequence[Stack]]]) -
 
     Args:
         path: Replaced when the file is complete; compressed where the name ends in ``.gz``.
-
-    Raises:
-        UsageError: The file cannot be written.
     """
     with replacing_text(path) as file:
         for name, stacks in groups:

@@ -44,11 +44,7 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel
 
 
 def kernel_estimate(host: HostEvents, timelines: Sequence[ThreadTimeline], floor_ns: int | None) -> Ints:
-    """Per host event the part of its self time that is estimated to be a kernel on the host.
-
-    Args:
-        floor_ns: What dispatching one operator takes; None for no estimate.
-    """
+    """Per host event the self time beyond ``floor_ns``, a dispatch, that is estimated to be a kernel; None for no estimate."""
     kernel_ns = np.zeros(len(host.rows), dtype=np.int64)
     if floor_ns is not None:
         for timeline in timelines:

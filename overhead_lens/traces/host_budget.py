@@ -138,11 +138,7 @@ class ThreadPieces:
 
 
 def backward_passes(timelines: Sequence[ThreadTimeline], segments: Segments) -> Union:
-    """When the busiest thread, the first, waited for the autograd threads: one pass in each gap in which it shows no work.
-
-    Args:
-        segments: Those of the busiest thread.
-    """
+    """When the busiest thread, the first, waited for autograd's: a pass in each gap in which its ``segments`` show no work."""
     autograd = [timeline for timeline in timelines[1:] if timeline.is_autograd]
     if not autograd:
         return NOTHING
@@ -187,13 +183,7 @@ def thread_pieces(
     *,
     is_busiest: bool,
 ) -> ThreadPieces:
-    """The pieces of a thread.
-
-    Args:
-        segments: Those of the thread.
-        passes: ``backward_passes``.
-        waits_from_ns: Per host event the time from which it waits for the device; its end for never (``launches.py``).
-    """
+    """The pieces of a thread: its ``segments``, cut at ``passes`` and where it waits for the device (``launches.waits_from``)."""
     host = timeline.host
     waits_from_ns = waits_from_ns[timeline.events]
     waits = waits_from_ns < host.start_ns[timeline.events] + host.dur_ns[timeline.events]

@@ -24,11 +24,7 @@ _DISPATCHER, _KERNEL = HOST_CATEGORIES.index("dispatcher"), HOST_CATEGORIES.inde
 
 
 def over_time(window: Window, thread: ThreadPieces | None, devices: Sequence[DeviceTimeline]) -> OverTime:
-    """The window in at most ``MOST_BUCKETS`` buckets.
-
-    Args:
-        thread: The busiest; None where no host event was recorded.
-    """
+    """The window in at most ``MOST_BUCKETS`` buckets; ``thread`` is the busiest, None where no host event was recorded."""
     count = max(1, min(MOST_BUCKETS, window.wall_ns))
     # Python integers: a multiple of a long window may exceed int64.
     edges = np.array([window.start_ns + window.wall_ns * at // count for at in range(count + 1)], dtype=np.int64)

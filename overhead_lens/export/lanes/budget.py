@@ -54,7 +54,6 @@ def host_slices(
     """Slices of the categories that took time, their pieces inside, one after the other.
 
     Args:
-        start_ns: Where it begins.
         inside: Pieces of a category that has no parts; by default its costliest frames.
     """
     for category in host:

@@ -20,11 +20,7 @@ _FIRST_ARROW = 1 << 40
 
 
 def path_sections(parts: pd.DataFrame) -> list[Section]:
-    """A section with all parts; none if there are none.
-
-    Args:
-        parts: ``traces.critical_path.model.PART_COLUMNS``, in order of time.
-    """
+    """A section with all parts (``PART_COLUMNS``, in order of time); none if there are none."""
     if parts.empty:
         return []
     slices = list(_slices(parts))

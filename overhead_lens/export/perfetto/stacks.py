@@ -38,13 +38,10 @@ def flamegraphs(
     names: Mapping[ThreadKey, str],
     end_ns: int,
 ) -> list[Flamegraph]:
-    """Flamegraphs of threads, so that the UI opens the main thread's.
+    """Flamegraphs of threads, so that the UI opens that of ``main``, the thread that the budget is of.
 
     The UI opens that of the process whose stack is the latest, all its threads together: waiting ones would hide what the main
     thread does. So every thread stands as a process of its own, and the main thread's last stack is at the end.
-
-    Args:
-        main: The thread that the budget is of.
     """
     drawn = []
     for thread, placed in stacks.items():

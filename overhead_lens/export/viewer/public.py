@@ -65,11 +65,7 @@ _POLICY = (
 
 
 def launcher_documents(trace: Path, title: str, ui: str) -> Mapping[str, Document]:
-    """The page that opens the UI at address ``ui``, and the trace.
-
-    Args:
-        ui: With what the UI shall do (``picture_address``).
-    """
+    """The page that opens the UI at address ``ui`` (``picture_address``), and the trace."""
     nonce = secrets.token_urlsafe(16)
     safe = title.encode("utf-8", "replace").decode()
     page = _PAGE.format(title=html.escape(safe), json_title=_script(safe), ui=_script(ui), nonce=nonce).encode()

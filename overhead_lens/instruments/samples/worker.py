@@ -37,9 +37,6 @@ def settle(workload: Workload, count: int, call_ns: float) -> None:
     takes the stacks that were due meanwhile, one right after the other, while the loop hardly moves::
 
         | torch's libraries | catching up | chunk | chunk | chunk | measured ...
-
-    Args:
-        call_ns: Expected time of a call.
     """
     started_ns = time.perf_counter_ns()
     _pass_through_torch(round(count * call_ns))

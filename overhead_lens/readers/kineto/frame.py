@@ -181,13 +181,7 @@ def nothing() -> Framed:
 
 
 def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str], number_of: Ints) -> pd.DataFrame:
-    """The memory frame.
-
-    Args:
-        placed: ``pid`` and ``tid`` as codes, whose indices in ``strings`` are in ``number_of``, and ``start_ns``.
-        table: int64 ``(n, len(MEMORY_NUMBERS))``.
-        strings: Distinct texts.
-    """
+    """The memory frame of rows whose texts ``number_of`` finds in ``strings``; ``table``: int64 ``(n, len(MEMORY_NUMBERS))``."""
     columns: dict[str, Any] = {name: _categorical(placed[name], strings, number_of) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
@@ -198,13 +192,7 @@ def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str]
 def counter_frame(
     placed: Mapping[str, Ints], values: Sequence[Values], strings: Sequence[str], number_of: Ints
 ) -> pd.DataFrame:
-    """The counter frame.
-
-    Args:
-        placed: ``name``, ``cat``, ``pid`` and ``tid`` as codes, whose indices in ``strings`` are in ``number_of``, and
-            ``start_ns``, of each event.
-        strings: Distinct texts.
-    """
+    """The counter frame of events whose texts ``number_of`` finds in ``strings``; ``values``: of each event."""
     event = np.repeat(np.arange(len(values)), [len(read) for read in values])
     series: dict[str, int] = {}
     codes = [series.setdefault(name, len(series)) for read in values for name, _ in read]

@@ -31,12 +31,7 @@ def described_collectives(
     compute: Mapping[int, Union],
     steps: Sequence[tuple[int, Window]],
 ) -> tuple[Collective, ...]:
-    """Communication kernels in order of start, numbered within their name and process group.
-
-    Args:
-        compute: Union of the compute of each device.
-        steps: Number and window of each step, in order.
-    """
+    """Communication kernels in order of start, numbered within name and group; ``compute`` by device, ``steps`` in order."""
     events = trace.events
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     chosen = _chosen(events, linked)

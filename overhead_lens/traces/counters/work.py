@@ -144,11 +144,7 @@ def copy_rates(work: DeviceWork) -> tuple[CopyRate, ...]:
 
 
 def graph_work(work: DeviceWork, launch: Ints) -> tuple[GraphWork, ...]:
-    """Executable graphs by time, at most ``_MOST_GRAPHS``.
-
-    Args:
-        launch: int64: row of the launch of each, -1 where it is not in the trace.
-    """
+    """Executable graphs by time, at most ``_MOST_GRAPHS``; ``launch`` is the row of each event's launch, -1 for none."""
     graph, node = work.column("graph"), work.column("graph_node")
     made = []
     for number, mine in work.groups((graph > 0) & (node >= 0)):

@@ -109,11 +109,7 @@ class Graph:
 
 
 def graph_of(trace: Trace, host: HostEvents, linked: Linked, threads: Threads) -> Graph:
-    """The graph of a trace.
-
-    Args:
-        threads: What every thread did, the busiest first.
-    """
+    """The graph of a trace; ``threads`` with the busiest first."""
     return _Builder(trace, host, linked, threads).graph()
 
 

@@ -27,11 +27,7 @@ _DROPPED = -(2**62)
 
 
 def fragments_of(paths: PathAnalysis, rows: Ints) -> PathFragments:
-    """The chains of a trace.
-
-    Args:
-        rows: int64: the event frame's rows of its collectives, in their order.
-    """
+    """The chains of a trace; ``rows``: int64, the event frame's rows of its collectives, in their order."""
     return _Maker(paths, rows).chains()
 
 

@@ -50,11 +50,7 @@ class RankPaths:
 
 
 def path_over_ranks(ranks: Sequence[RankPaths], matched: Matched) -> PathOverRanks:
-    """The paths of the steps that all ranks have.
-
-    Args:
-        ranks: In order.
-    """
+    """The paths of the steps that all ranks, given in order, have."""
     # A step is known by its number, and by how often its rank had had that number before.
     ends = [dict(zip(numbered(end.step for end in rank.chains.ends), rank.chains.ends, strict=True)) for rank in ranks]
     taking_part = [number for number, own in enumerate(ends) if own]

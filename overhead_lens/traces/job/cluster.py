@@ -36,11 +36,7 @@ def analyze_here(
     *,
     critical_path: bool = False,
 ) -> Iterator[Result]:
-    """The analyses one after another, in this process.
-
-    Args:
-        begun: Traces that are being read already.
-    """
+    """The analyses one after another, in this process; ``begun`` are traces that are being read already."""
     options = _options(paths, critical_path=critical_path)
     loaded, begun = _all_rules(rules), dict(begun or {})
     for path in paths:

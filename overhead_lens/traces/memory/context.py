@@ -88,12 +88,7 @@ _PARAMETER, _GRADIENT, _STATE, _ACTIVATION, _TEMPORARY, _UNKNOWN = range(len(KIN
 
 
 def block_kinds(blocks: Blocks, where: Contexts, rows: Ints) -> Ints:
-    """Number in ``KINDS`` of each block.
-
-    Args:
-        where: Of all memory events.
-        rows: Those of the device, in order of time.
-    """
+    """Number in ``KINDS`` of each block; ``where`` is of all memory events, ``rows`` are the device's, in order of time."""
     recorded, ends = blocks.recorded, blocks.last < len(rows)
     if not len(rows):
         return np.zeros(0, dtype=np.int64)

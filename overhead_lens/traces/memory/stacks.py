@@ -24,12 +24,7 @@ _NATIVE = re.compile(r"\.(c|cc|cpp|cu|h|hpp|cuh)$|^\?\?$|^$")
 
 
 def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]]) -> Contexts:
-    """Where each memory event of a snapshot happened.
-
-    Args:
-        memory: With a column ``stack``.
-        stacks: The innermost frame first.
-    """
+    """Where each memory event, with a column ``stack``, of a snapshot happened; a stack's innermost frame is first."""
     names: dict[str, int] = {}
 
     def number(text: str) -> int:

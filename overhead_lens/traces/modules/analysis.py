@@ -42,11 +42,7 @@ def module_budgets(
     events: pd.DataFrame,
     linked: Linked,
 ) -> ModuleBudgets:
-    """Divide threads and device work among the modules of a trace.
-
-    Args:
-        threads: The busiest first.
-    """
+    """Divide threads, the busiest first, and device work among the modules of a trace."""
     count = len(scopes.parents)
     # A row for each place and a last one for what is outside: categories and backward of the busiest thread, the same of the
     # others, device forward, device backward, of these two communication, device events.

@@ -35,11 +35,7 @@ def is_backward_node(name: str) -> bool:
 
 
 def forward_operators(host: HostEvents, sequence: Ints, nodes: Ints, arguments: Arguments) -> Ints:
-    """The operator that made each node, as a position among the host events; -1 where none is known.
-
-    Args:
-        sequence: int64 per host event.
-    """
+    """The operator that made each node, by position among the host events, -1 for none; ``sequence``: int64 per host event."""
     operator = np.full(len(nodes), -1, dtype=np.int64)
     operators = _forward(host, sequence)
     process = _processes(host)

@@ -73,11 +73,7 @@ class Scopes:
 
 
 def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple[int, int]) -> Scopes | None:
-    """The scopes of a trace; None if it names no module.
-
-    Args:
-        sequence: int64: autograd's number per host event; -1 for none.
-    """
+    """The scopes of a trace, None if it names no module; ``sequence``: autograd's int64 number per host event, -1 for none."""
     known_from, labels = _labels(host)
     if not labels:
         return None
