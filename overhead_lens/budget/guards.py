@@ -105,14 +105,8 @@ def compile_notes(recorded: Guards) -> tuple[CompileNote, ...]:
 
 def _leaf_cost(leaf: Leaf, sampled_ns: float | None) -> Guard:
     warm = leaf.warm_ns
-    return Guard(
-        _label(leaf),
-        sampled_ns,
-        max(0.0, statistics.median(warm)) if warm else None,
-        _interval(warm) if warm else None,
-        leaf.cold_ns,
-        leaf.cause,
-    )
+    warm_ns = max(0.0, statistics.median(warm)) if warm else None
+    return Guard(_label(leaf), sampled_ns, warm_ns, _interval(warm) if warm else None, leaf.cold_ns, leaf.cause)
 
 
 def _interval(values: Sequence[float]) -> Interval:

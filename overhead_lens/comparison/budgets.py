@@ -15,7 +15,7 @@ import numpy as np
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, DeviceShare
 from overhead_lens.stats.overdispersion import overdispersion
-from overhead_lens.stats.shift import Shift, at, level, paired_shift, unpaired_shift
+from overhead_lens.stats.shift import Shift, level, paired_shift, unpaired_shift
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory, Part
@@ -71,7 +71,7 @@ def aligned_budgets(base: Budget, new: Budget) -> Aligned:
     old, recent = rescaled(base.breakdown, base_ns), rescaled(new.breakdown, base_ns + delta_ns)
     exact_ns = max((total_ns - wall.ns) / 2, 0.0, -wall.ns)
     shifts = tuple(
-        at(shift, after.share * (exact_ns + wall.ns) - before.share * exact_ns)
+        replace(shift, ns=after.share * (exact_ns + wall.ns) - before.share * exact_ns)
         for shift, before, after in zip(host, old.host, recent.host, strict=True)
     )
     return Aligned(old, recent, (base, new), wall, shifts, drift, rare_ns)

@@ -192,7 +192,8 @@ class _Reader:
         return self._names.get((kind, number), "")
 
     def _function(self, module: str, name: str) -> int:
-        symbol, *context = split_context(name)
+        # ``function'caller'caller...``; the level of a recursion (``'2``) is dropped.
+        symbol, *context = [piece for piece in name.split("'") if not piece.isdigit()] or [name]
         module = "" if module == _UNKNOWN else module.rpartition("/")[2]
         function = Function("" if symbol == _UNKNOWN or _ADDRESS.match(symbol) else symbol, module, tuple(context))
         return self._functions.setdefault(function, len(self._functions))
@@ -219,8 +220,3 @@ class _Reader:
             self._inclusive[edge] += int(cost)
         if calls is not None:
             self._callee_module, self._callee = None, ""
-
-
-def split_context(name: str) -> list[str]:
-    """Split ``function'caller'caller...``; the level of a recursion (``'2``) is dropped."""
-    return [piece for piece in name.split("'") if not piece.isdigit()] or [name]

@@ -25,19 +25,18 @@ def read_recording(path: Path) -> Trace:
     Raises:
         UsageError: The file cannot be read or is neither.
     """
-    return begin_reading(path, aside=False)()
+    if not _is_snapshot(path):
+        return _framed(lambda: read_contents(path))
+    # It imports pandas.
+    from overhead_lens.readers.snapshot import read_snapshot
+
+    return read_snapshot(path)
 
 
-def begin_reading(path: Path, *, aside: bool = True) -> Reading:
-    """Begin to read a file in another thread, while this thread imports the analysis.
-
-    Args:
-        aside: Whether there is a thread; without it the file is read on first use.
-    """
+def begin_reading(path: Path) -> Reading:
+    """Begin to read a trace in another thread, while this thread imports the analysis."""
     if _is_snapshot(path):
-        return lambda: _snapshot(path)
-    if not aside:
-        return lambda: _framed(lambda: read_contents(path))
+        return lambda: read_recording(path)
     pool = ThreadPoolExecutor(1)
     contents = pool.submit(read_contents, path)
     pool.shutdown(wait=False)
@@ -63,10 +62,3 @@ def _is_snapshot(path: Path) -> bool:
     except OSError:
         return False
     return len(head) == 2 and head[0] == 0x80 and head[1] in _PICKLE_PROTOCOLS  # gzip and JSON begin otherwise
-
-
-def _snapshot(path: Path) -> Trace:
-    # It imports pandas.
-    from overhead_lens.readers.snapshot import read_snapshot
-
-    return read_snapshot(path)

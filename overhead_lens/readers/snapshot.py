@@ -52,10 +52,9 @@ def read_snapshot(path: Path) -> Trace:
                 f"{path} is refused: its pickle imports or calls code, and a memory snapshot contains only plain data"
             ) from None
         except Exception as error:
-            text = (
+            raise UsageError(
                 f"{path} is not a readable memory snapshot: its pickle is damaged or cut off ({type(error).__name__})"
-            )
-            raise UsageError(text) from None
+            ) from None
         traces = snapshot.get("device_traces") if isinstance(snapshot, dict) else None
         if not isinstance(traces, list):
             raise UsageError(f"{path} is not a memory snapshot of torch.cuda.memory: it has no device_traces")

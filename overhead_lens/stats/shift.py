@@ -8,7 +8,7 @@ Winsorized deviation over the remaining count, with Student's t for the interval
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Shift:
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Two-sided interval."""
-        half_ns = self._half(level)
+        half_ns = t_quantile((1 - level) / 2, self.degrees_of_freedom) * self.error_ns if self.error_ns else 0.0
         return self.ns - half_ns, self.ns + half_ns
 
     def p_value(self) -> float:
@@ -79,14 +79,6 @@ class Shift:
         error_ns = half_ns / t_quantile((1 - level) / 2, self.degrees_of_freedom)
         shrunk = error_ns**2 - self.fixed_ns**2
         return (self.error_ns**2 - self.fixed_ns**2) / shrunk if shrunk > 0 else math.inf
-
-    def _half(self, level: float) -> float:
-        return t_quantile((1 - level) / 2, self.degrees_of_freedom) * self.error_ns if self.error_ns else 0.0
-
-
-def at(shift: Shift, ns: float) -> Shift:
-    """The shift with another estimate and the same uncertainty."""
-    return replace(shift, ns=ns)
 
 
 def paired_shift(differences: Floats) -> Shift:

@@ -19,7 +19,7 @@ from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
-from overhead_lens.traces.columns import joined, where
+from overhead_lens.traces.columns import categorical, joined, where
 from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.critical_path.analysis import PathAnalysis
@@ -46,7 +46,7 @@ from overhead_lens.traces.launches import link, waits_from
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
-from overhead_lens.traces.model import OverTime, TraceAnalysis
+from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.analysis import module_budgets, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
@@ -129,7 +129,7 @@ class Analyzer:
             analysis,
             launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
             batch=input_batch(self.trace) if len(self._events) else None,
-            over_time=self.over_time,
+            over_time=over_time(self.window, next(iter(self.threads.values()), None), self.devices),
             findings=findings(self._recorded(analysis)),
             issues=trace_issues(self.trace, analysis, self._timelines, self.linked),
             notes=trace_notes(self.trace, analysis, self._timelines, self.linked, has_floor=self._floor is not None),
@@ -249,11 +249,6 @@ class Analyzer:
         """Sequences of launches and operators that repeat."""
         return sequences(self._events, self.host, self.linked, self._waits_from_ns)
 
-    @property
-    def over_time(self) -> OverTime:
-        """The busiest thread and every device in buckets of time."""
-        return over_time(self.window, next(iter(self.threads.values()), None), self.devices)
-
     @cached_property
     def paths(self) -> PathAnalysis:
         """The critical path of each step, or of the window."""
@@ -350,12 +345,9 @@ class Analyzer:
 
 
 def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row: Ints) -> pd.DataFrame:
-    """A frame with ``pid`` and ``tid`` in front: categories, as pandas cannot join names that cannot be encoded."""
+    """A frame with ``pid`` and ``tid`` in front."""
     for place, column in enumerate(("pid", "tid")):
-        names = [thread[place] for thread in threads]
-        distinct = list(dict.fromkeys(names))
-        codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
-        values = pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object))
+        values = categorical([thread[place] for thread in threads], of_row)
         frame.insert(place, column, pd.Series(values, index=frame.index))
     return frame
 
@@ -374,6 +366,4 @@ def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
     rows = rows[np.argsort(events["start_ns"].to_numpy()[rows], kind="stable")]
     start_ns, dur_ns = events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]
     steps = [numbers[code] for code in name.codes.to_numpy()[rows].tolist()]
-    return [
-        (step, Window(start, dur)) for step, start, dur in zip(steps, start_ns.tolist(), dur_ns.tolist(), strict=True)
-    ]
+    return list(zip(steps, map(Window, start_ns.tolist(), dur_ns.tolist()), strict=True))

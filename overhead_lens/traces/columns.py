@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Bools
+from overhead_lens.stats.values import Bools, Ints
 
 T = TypeVar("T")
 
@@ -26,6 +26,14 @@ def joined(frames: Sequence[pd.DataFrame], columns: Columns) -> pd.DataFrame:
 def passing(texts: Iterable[T], test: Callable[[T], object]) -> Bools:
     """Bool per text, or other value: whether it passes the test, such as a pattern's ``match``; one False for none."""
     return np.array([bool(test(text)) for text in texts] or [False])
+
+
+def categorical(texts: Iterable[str], codes: Ints) -> Any:
+    """Texts by their places, -1 for the last, as categories: pandas cannot join names that cannot be encoded."""
+    numbers: dict[str, int] = {}
+    number = np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int32)
+    index: Any = pd.Index(list(numbers), dtype=object)
+    return pd.Categorical.from_codes(number[codes], categories=index, validate=False)
 
 
 def where(column: pd.Series, test: Callable[[str], object]) -> Bools:

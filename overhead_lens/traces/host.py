@@ -107,20 +107,14 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     thread, threads = threads_of(events, of_thread)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
     numbers = {attribution: at for at, attribution in enumerate((EXTENSION, KERNEL, UNKNOWN, _USER))}
-    verdicts = [
-        classifier.event_verdict(
-            name.categories[code // len(cat.categories)], cat.categories[code % len(cat.categories)]
-        )
-        for code in pairs.tolist()
+    of_name, of_cat = np.divmod(pairs, max(1, len(cat.categories)))
+    named = zip(name.categories[of_name], cat.categories[of_cat], strict=True)
+    verdicts = [classifier.event_verdict(*each) for each in named]
+    given = [
+        _NO_ATTRIBUTION if verdict.category == NEUTRAL else numbers.setdefault(verdict, len(numbers))
+        for verdict, _ in verdicts
     ]
-    attribution = np.array(
-        [
-            _NO_ATTRIBUTION if verdict.category == NEUTRAL else numbers.setdefault(verdict, len(numbers))
-            for verdict, _ in verdicts
-        ]
-        or [0],
-        dtype=np.int32,
-    )
+    attribution = np.array(given or [0], dtype=np.int32)
     scope = passing(verdicts, lambda verdict: verdict[1])
     is_user = passing(verdicts, lambda verdict: verdict[0] == _USER)
     host = HostEvents(

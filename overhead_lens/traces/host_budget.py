@@ -37,7 +37,7 @@ from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import ThreadTimeline
 from overhead_lens.traces.intervals import NOTHING, Piece, Union, cut, distinct_values
-from overhead_lens.traces.timeline import Segments, sum_by
+from overhead_lens.traces.timeline import Segments, cut_at, sum_by
 from overhead_lens.traces.window import Window, bounds_of
 
 BETWEEN = "(between events)"
@@ -219,14 +219,6 @@ def thread_pieces(
         floor,
         passes,
     )
-
-
-def cut_at(start_ns: Ints, edges: Ints) -> tuple[Ints, Ints]:
-    """Consecutive pieces cut at edges, of which those before the first piece do not count: starts, and the piece of each."""
-    at = np.searchsorted(start_ns, edges, "left")
-    cuts = np.flatnonzero((at > 0) & (np.append(start_ns, -1)[at] != edges))
-    piece = np.insert(np.arange(len(start_ns)), at[cuts], at[cuts] - 1)
-    return np.insert(start_ns, at[cuts], edges[cuts]), piece
 
 
 def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_busiest: bool) -> Ints:

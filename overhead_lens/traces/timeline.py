@@ -84,14 +84,18 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
     return Segments(start, dur, owner if rows is None else taken(rows, owner))
 
 
+def cut_at(start_ns: Ints, edges: Ints) -> tuple[Ints, Ints]:
+    """Consecutive pieces cut at edges, of which those before the first piece do not count: starts, and the piece of each."""
+    at = np.searchsorted(start_ns, edges, "left")
+    cuts = np.flatnonzero((at > 0) & (start_ns[np.minimum(at, len(start_ns) - 1)] != edges))
+    piece = np.insert(np.arange(len(start_ns)), at[cuts], at[cuts] - 1)
+    return np.insert(start_ns, at[cuts], edges[cuts]), piece
+
+
 def laid_over(piece_start_ns: Ints, segments: Segments) -> tuple[Ints, Ints, Ints]:
     """Pieces cut where the owner of ``segments`` changes: starts, the piece and the owner of each; both partition one window."""
-    # Segments are few, and most begin and end at a piece's border.
-    at = np.searchsorted(piece_start_ns, segments.start_ns)
-    cuts = piece_start_ns[np.minimum(at, len(piece_start_ns) - 1)] != segments.start_ns
-    starts = np.insert(piece_start_ns, at[cuts], segments.start_ns[cuts])
-    piece = np.insert(np.arange(len(piece_start_ns)), at[cuts], at[cuts] - 1)
-    begins = np.append(at + np.cumsum(cuts) - cuts, len(starts))
+    starts, piece = cut_at(piece_start_ns, segments.start_ns)
+    begins = np.append(np.searchsorted(starts, segments.start_ns), len(starts))
     return starts, piece, np.repeat(segments.owner, np.diff(begins))
 
 

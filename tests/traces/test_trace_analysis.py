@@ -18,10 +18,10 @@ from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
 from overhead_lens.traces.host import of_each
-from overhead_lens.traces.host_budget import cut_at
 from overhead_lens.traces.intervals import both, cut, is_among, union, without
 from overhead_lens.traces.launches import launching_operators
 from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.timeline import cut_at
 from tests.documents import validated
 from tests.drawn.timelines import (
     AUTOGRAD,

@@ -63,17 +63,10 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
     threads = analyzed.analysis.threads[:1]
     keys = {(readable(thread.pid), readable(thread.tid)) for thread in threads}
     host = [lane for lane in lanes if lane.name == CATEGORIES_LANE and lane.thread in keys]
-    sections = [
-        Section(
-            replace(
-                lane,
-                name=HOST,
-                thread=None,
-                description=f"What {thread_title(threads[0].tid, threads[0].name)} was doing when, as recorded.",
-            )
-        )
-        for lane in host
-    ]
+    sections = []
+    for lane in host:
+        text = f"What {thread_title(threads[0].tid, threads[0].name)} was doing when, as recorded."
+        sections.append(Section(replace(lane, name=HOST, thread=None, description=text)))
     sections += module_sections(analyzed)
     sections += memory_sections(analyzed.pieces.memory)
     sections += counter_sections(analyzed.pieces.tracks)

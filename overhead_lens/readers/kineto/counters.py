@@ -25,11 +25,11 @@ def counter_values(arguments: bytes) -> Values | None:
         read = _DECODER.decode(arguments)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if not read or not all(_is_number(value) for value in read.values()):
+    if not read or not all(map(is_number, read.values())):
         return None
     return tuple((series, float(value)) for series, value in read.items())
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether a value is a number small enough that its sums and products with durations are finite."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _MOST

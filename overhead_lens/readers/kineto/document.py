@@ -76,8 +76,9 @@ _ARGUMENTS = msgspec.json.Decoder(_Arguments)
 
 def decoded(path: Path, text: memoryview) -> Contents | None:
     """The contents of a text, decoded as a whole; None if it is not valid JSON in Kineto's layout."""
+    is_list = bytes(text[:64]).lstrip().startswith(b"[")
     try:
-        beside = {"traceEvents": text} if _is_bare_list(text) else _DOCUMENT.decode(text)
+        beside = {"traceEvents": text} if is_list else _DOCUMENT.decode(text)
         entries = _EVENTS.decode(beside.pop("traceEvents"))
         metadata = {name: from_json(bytes(value).decode()) for name, value in beside.items()}
         reading = _Reading(entries)
@@ -85,10 +86,6 @@ def decoded(path: Path, text: memoryview) -> Contents | None:
         return None
     arguments = partial(_decoder, reading.arguments)
     return Contents(path, reading.columns(), len(entries), len(text), dict(reading.issues), metadata, arguments)
-
-
-def _is_bare_list(text: memoryview) -> bool:
-    return bytes(text[:64]).lstrip().startswith(b"[")
 
 
 class _Reading:

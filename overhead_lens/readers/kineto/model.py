@@ -51,13 +51,13 @@ The work frame holds one row per device event that says something of itself; -1 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from overhead_lens.readers.kineto.columns import CODES, NUMBERS
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Decode
 from overhead_lens.readers.kineto.event import dicts
 from overhead_lens.readers.kineto.frame import nothing
 
@@ -94,7 +94,7 @@ class Trace:
     issues: Mapping[str, int] = field(default_factory=dict)
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]] = lambda rows: [{} for _ in rows]
+    arguments: Decode = lambda rows: [{} for _ in rows]
     memory: pd.DataFrame = field(default_factory=lambda: nothing().memory)
     counters: pd.DataFrame = field(default_factory=lambda: nothing().counters)
     work: pd.DataFrame = field(default_factory=lambda: nothing().work)

@@ -133,7 +133,11 @@ class _Scan:
         self._counters[layout.COMMA] = 1  # a comma before the first entry is stray
         self._issues: Counter[str] = Counter()
         self._events, self._beside = _Table(), _Table()
-        self._rows = _new_rows()
+        self._rows: _Rows = (
+            np.zeros(_CHUNK_ROWS, dtype=np.int8),
+            np.empty((layout.CODE_COUNT, _CHUNK_ROWS), dtype=np.int32),
+            np.empty((layout.NUMBER_COUNT, _CHUNK_ROWS), dtype=np.int64),
+        )
         self._row = 0
         self._texts: dict[int, bytes] = {}
         self._texts_of_rows: dict[int, bytes] = {}
@@ -352,14 +356,6 @@ def _need_of(text: bytes) -> int:
     if _NEEDED.search(text) is not None or text == _NEEDED_CATEGORY:
         return _ALWAYS
     return _PRODUCT if text in _PRODUCTS else 0
-
-
-def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
-    return (
-        np.zeros(count, dtype=np.int8),
-        np.empty((layout.CODE_COUNT, count), dtype=np.int32),
-        np.empty((layout.NUMBER_COUNT, count), dtype=np.int64),
-    )
 
 
 def _joined(block: _Block, rest: Ints) -> _Block:

@@ -25,11 +25,7 @@ NOT_CALLED = -(2**62)
 
 
 def described_collectives(
-    trace: Trace,
-    host: HostEvents,
-    linked: Linked,
-    compute: Mapping[int, Union],
-    steps: Sequence[tuple[int, Window]],
+    trace: Trace, host: HostEvents, linked: Linked, compute: Mapping[int, Union], steps: Sequence[tuple[int, Window]]
 ) -> tuple[Collective, ...]:
     """Communication kernels in order of start, numbered within name and group; ``compute`` by device, ``steps`` in order."""
     events = trace.events

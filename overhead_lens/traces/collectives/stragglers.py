@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -228,14 +227,10 @@ def _steps(labels: Sequence[str], shared: Sequence[_Shared], last: Ints) -> tupl
             lost[int(last[at])] += int(shared[at].waits_ns.sum())
         most = max(lost, key=lambda rank: lost[rank])
         holder = labels[most] if lost[most] else None
-        made.append(StepDelay(step, len(places), sum(lost.values()), holder, lost[most], None))
-    return (*made[:1], *(_after(before, step) for before, step in pairwise(made)))
-
-
-def _after(before: StepDelay, step: StepDelay) -> StepDelay:
-    known = before.holder is not None and step.holder is not None
-    again = before.holder == step.holder if known else None
-    return StepDelay(step.step, step.collectives, step.lost_ns, step.holder, step.holder_ns, again)
+        before = made[-1].holder if made else None
+        again = None if holder is None or before is None else holder == before
+        made.append(StepDelay(step, len(places), sum(lost.values()), holder, lost[most], again))
+    return tuple(made)
 
 
 def _transfers(shared: Sequence[_Shared]) -> tuple[Transfer, ...]:

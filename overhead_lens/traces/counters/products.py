@@ -43,8 +43,7 @@ class _Shape(NamedTuple):
 
 def product_rates(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[ProductRate, ...], str]:
     """Matrix products by operator, shape and type, the longest first; and why there are none, if there is a reason to say."""
-    is_product = where(trace.events["name"], torch_names.PRODUCTS.__contains__)
-    candidates = np.flatnonzero(is_product)
+    candidates = np.flatnonzero(where(trace.events["name"], torch_names.PRODUCTS.__contains__))
     if not len(candidates) or not len(linked.rows):
         return (), ""
     if len(candidates) > MOST_PRODUCTS:

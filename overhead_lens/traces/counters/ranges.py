@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.counters import is_number
 from overhead_lens.readers.kineto.event import COPY_CATEGORIES, integer
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints, first_places, taken
@@ -27,8 +28,6 @@ from overhead_lens.traces.launches import Linked, launching_operators, runtime_r
 
 MISSING = "__missing__"
 _MOST_OPERATORS = 3
-_MOST = 1e100
-"""Values beyond, whose sums may not be finite, are none."""
 _NO_METRICS = frozenset({"correlation", "External id", "device", "stream"})
 
 
@@ -62,14 +61,7 @@ def ranges(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[Ranged
 
 
 def _metrics(arguments: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        name: float(value)
-        for name, value in arguments.items()
-        if isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and abs(value) < _MOST
-        and name not in _NO_METRICS
-    }
+    return {name: float(value) for name, value in arguments.items() if is_number(value) and name not in _NO_METRICS}
 
 
 def _joined(

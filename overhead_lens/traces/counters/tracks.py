@@ -106,10 +106,8 @@ def held(start_ns: Ints, period_ns: int | None, end_ns: int) -> tuple[Ints, Ints
     if period_ns is None:
         return np.append(apart, max(0, end_ns - int(start_ns[-1]))), np.zeros(len(start_ns), dtype=np.int64)
     missing = apart > period_ns + period_ns // 2  # no product, which int64 may not hold
-    return (
-        np.append(np.where(missing, period_ns, apart), period_ns),
-        np.append(np.where(missing, apart - period_ns, 0), 0),
-    )
+    held_ns, unknown_ns = np.where(missing, period_ns, apart), np.where(missing, apart - period_ns, 0)
+    return np.append(held_ns, period_ns), np.append(unknown_ns, 0)
 
 
 def summaries(counter_tracks: Sequence[Track], work: DeviceWork) -> tuple[CounterTrack, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, first_places
 from overhead_lens.traces.critical_path.analysis import PathAnalysis, WindowAnalysis
 from overhead_lens.traces.critical_path.fragments import NOWHERE, PathFragments, StepEnd, through
 from overhead_lens.traces.critical_path.graph import EVENT, Graph
@@ -171,8 +171,7 @@ def _of(values: Ints, at: Ints, default: int) -> Ints:
 
 def _positions(graph: Graph, rows: Ints) -> tuple[Ints, Ints]:
     """The place of each collective in the device work, and for each event there its collective; -1 for none."""
-    order = np.argsort(graph.work.rows, kind="stable")
-    at = order[np.searchsorted(graph.work.rows[order], rows)] if len(rows) else rows
+    at = first_places(graph.work.rows, rows)
     number = np.full(len(graph.work), -1, dtype=np.int64)
     number[at] = np.arange(len(rows))
     return at, number

@@ -16,8 +16,9 @@ from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.host_budget import BACKWARD, ENGINE, ThreadPieces, cut_at
+from overhead_lens.traces.host_budget import BACKWARD, ENGINE, ThreadPieces
 from overhead_lens.traces.intervals import Union, is_among
+from overhead_lens.traces.timeline import cut_at
 
 Codes = npt.NDArray[np.int32]
 Threads = Mapping[tuple[str, str], ThreadPieces]

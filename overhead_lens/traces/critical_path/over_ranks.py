@@ -54,11 +54,8 @@ def path_over_ranks(ranks: Sequence[RankPaths], matched: Matched) -> PathOverRan
     # A step is known by its number, and by how often its rank had had that number before.
     ends = [dict(zip(numbered(end.step for end in rank.chains.ends), rank.chains.ends, strict=True)) for rank in ranks]
     taking_part = [number for number, own in enumerate(ends) if own]
-    common = (
-        [key for key in ends[taking_part[0]] if all(key in ends[number] for number in taking_part)]
-        if taking_part
-        else []
-    )
+    first = ends[taking_part[0]] if taking_part else {}
+    common = [key for key in first if all(key in ends[number] for number in taking_part)]
     lines = _lines(ranks, matched)
     clocks = _Clocks(taking_part, matched)
     walks = []

@@ -79,28 +79,24 @@ class Recorded:
         """Length of the recording."""
         return self.analysis.window.wall_ns
 
-    def idle_after(self, since_ns: Ints, *, copies: bool = False, known: Union = NOTHING) -> Ints:
-        """How long the device that idles least idles from each time on: the host can save at most that, since its work stays.
+    def at_most(self, when: Union, *, copies: bool = False, known: Union = NOTHING) -> int:
+        """Upper bound of what less host time saves: each piece at most what the device that idles least idles from then on.
+
+        Nor do all together save more: the device's work stays. Time in which launched work does not begin counts as work: what
+        is launched earlier would wait, too.
 
         Args:
             copies: Whether copies count as idle time: they could run beside other work.
             known: Time that counts as work: something else is to blame.
-
-        Time in which launched work does not begin counts as work as well: what is launched earlier would wait, too.
         """
-        until = np.array([self.analysis.window.bounds[1]])
-        least = until - since_ns
-        for device, stalled in zip(self.devices, self.stalled, strict=True):
-            work = joined([*(device.by_kind[:COPY] if copies else [device.busy]), stalled, known])
-            least = np.minimum(least, until - since_ns - (work.before(until) - work.before(since_ns)))
-        return least
-
-    def at_most(self, when: Union, *, copies: bool = False, known: Union = NOTHING) -> int:
-        """Upper bound of what less host time saves: each piece at most the devices' idle time from then on, nor all together."""
         if not len(when.start_ns):
             return 0
-        idle_ns = self.idle_after(when.start_ns, copies=copies, known=known)
-        return int(min(np.minimum(when.end_ns - when.start_ns, idle_ns).sum(), idle_ns[0]))
+        since, until = when.start_ns, np.array([self.analysis.window.bounds[1]])
+        idle_ns = until - since
+        for device, stalled in zip(self.devices, self.stalled, strict=True):
+            work = joined([*(device.by_kind[:COPY] if copies else [device.busy]), stalled, known])
+            idle_ns = np.minimum(idle_ns, until - since - (work.before(until) - work.before(since)))
+        return int(min(np.minimum(when.end_ns - since, idle_ns).sum(), idle_ns[0]))
 
     def calls(self, chosen: Bools) -> Ints:
         """Positions of the host events of some names that last."""

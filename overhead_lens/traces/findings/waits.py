@@ -15,10 +15,8 @@ from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, union
 
 _COPY = re.compile(r".*Memcpy")
-_READS, _NONZERO = (
-    frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}),
-    frozenset({"aten::nonzero"}),
-)
+_READS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"})
+_NONZERO = frozenset({"aten::nonzero"})
 
 _SCALARS = Wording(
     "scalar_reads",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import Columns
+from overhead_lens.traces.columns import Columns, categorical
 from overhead_lens.traces.memory.blocks import Live, live_memory
 from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
@@ -107,18 +107,11 @@ class DeviceLife:
             "kind": np.array(KINDS, dtype=object)[self.kind],
         }
         operator, module, line = self._places()
-        columns["operator"], columns["line"] = self._texts(operator, str), self._texts(line, str)
-        columns["module"] = self._texts(module, module_name)
+        names = [*self.where.names, ""]  # the same categories for every device
+        columns["operator"], columns["line"] = categorical(names, operator), categorical(names, line)
+        columns["module"] = categorical(map(module_name, names), module)
         made: pd.DataFrame = pd.DataFrame(columns)
         return made
-
-    def _texts(self, codes: Ints, text_of: Callable[[str], str]) -> Any:
-        """A column of names, the same categories for every device: names that do not encode cannot be joined as text."""
-        texts = [*map(text_of, self.where.names), ""]
-        distinct = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        number = np.array([distinct[text] for text in texts], dtype=np.int32)[codes]
-        index: Any = pd.Index(list(distinct), dtype=object)
-        return pd.Categorical.from_codes(number, categories=index, validate=False)
 
     def _places(self) -> tuple[Ints, Ints, Ints]:
         """Operator, module and line of the allocation per block, -1 for unknown."""
@@ -233,8 +226,6 @@ def _device_name(kind: int, number: int) -> str:
 def series(live: Live) -> MemorySeries:
     """Thin a device's series for drawing; peaks are kept."""
     count = len(live.rows)
-    if not count:
-        return MemorySeries((), (), ())
     evenly = np.linspace(0, count, min(count, _SERIES_POINTS), endpoint=False).astype(np.int64)
     # The last event is an interval of its own: there the series ends.
     begins = np.unique(np.append(evenly, count - 1))

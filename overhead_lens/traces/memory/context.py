@@ -54,9 +54,7 @@ def contexts(memory: pd.DataFrame, host: HostEvents) -> Contexts:
         marks[name] &= host.operator
     around = host.around
     first = around.open_at(thread, memory["start_ns"].to_numpy())
-    nearest = {
-        name: np.append(around.nearest(mark, outermost=name == "scope"), -1)[first] for name, mark in marks.items()
-    }
+    nearest = {name: taken(around.nearest(mark, outermost=name == "scope"), first) for name, mark in marks.items()}
     operator = np.where(nearest["operator"] >= 0, nearest["operator"], nearest["inner"])
     return Contexts(
         operator=taken(host.name, operator),
@@ -90,8 +88,6 @@ _PARAMETER, _GRADIENT, _STATE, _ACTIVATION, _TEMPORARY, _UNKNOWN = range(len(KIN
 def block_kinds(blocks: Blocks, where: Contexts, rows: Ints) -> Ints:
     """Number in ``KINDS`` of each block; ``where`` is of all memory events, ``rows`` are the device's, in order of time."""
     recorded, ends = blocks.recorded, blocks.last < len(rows)
-    if not len(rows):
-        return np.zeros(0, dtype=np.int64)
     begun, ended = rows[np.maximum(blocks.first, 0)], rows[np.minimum(blocks.last, len(rows) - 1)]
     both = recorded & ends
     in_scope = both & (where.scope[begun] >= 0) & (where.scope[begun] == where.scope[ended])

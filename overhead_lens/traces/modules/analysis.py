@@ -36,11 +36,7 @@ _FORWARD_DEVICE, _BACKWARD_DEVICE, _COMMUNICATION, _EVENTS = range(2 * (_COUNT +
 
 
 def module_budgets(
-    scopes: Scopes,
-    host: HostEvents,
-    threads: Sequence[ThreadPieces],
-    events: pd.DataFrame,
-    linked: Linked,
+    scopes: Scopes, host: HostEvents, threads: Sequence[ThreadPieces], events: pd.DataFrame, linked: Linked
 ) -> ModuleBudgets:
     """Divide threads, the busiest first, and device work among the modules of a trace."""
     count = len(scopes.parents)
@@ -169,24 +165,14 @@ def _classes(nodes: Sequence[ModuleNode], own: Ints, total: Ints) -> tuple[Modul
 
 def _outermost(nodes: Sequence[ModuleNode]) -> list[int]:
     """Places that are below no module of their class."""
-    children: list[list[int]] = [[] for _ in nodes]
-    roots: list[int] = []
-    for place, node in enumerate(nodes):
-        (roots if node.parent is None else children[node.parent]).append(place)
+    around: dict[int | None, frozenset[str]] = {None: frozenset()}  # classes of a module and of those around it
     places = []
-    entered: Counter[str] = Counter()
-    stack: list[tuple[int, bool]] = [(place, True) for place in roots]
-    while stack:
-        place, enters = stack.pop()
-        class_name = nodes[place].class_name
-        if not enters:
-            entered[class_name] -= 1
-            continue
-        if not entered[class_name]:
+    for place, node in enumerate(nodes):
+        if node.parent is not None and node.parent not in around:
+            above = nodes[node.parent]
+            around[node.parent] = around[above.parent] | {above.class_name}
+        if node.class_name not in around[node.parent]:
             places.append(place)
-        entered[class_name] += 1
-        stack.append((place, False))
-        stack += [(child, True) for child in children[place]]
     return places
 
 

@@ -12,18 +12,17 @@ thread: a number of the profiler's own that no operator carries. It is taken for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from overhead_lens.readers.kineto.columns import Decode
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.intervals import distinct_values
-
-Arguments = Callable[[Sequence[int]], list[Mapping[str, Any]]]
 
 _FORWARD_THREAD = "Fwd thread id"
 _MOST_THREADS = 64
@@ -34,7 +33,7 @@ def is_backward_node(name: str) -> bool:
     return name.startswith(torch_names.BACKWARD_NODE_PREFIX)
 
 
-def forward_operators(host: HostEvents, sequence: Ints, nodes: Ints, arguments: Arguments) -> Ints:
+def forward_operators(host: HostEvents, sequence: Ints, nodes: Ints, arguments: Decode) -> Ints:
     """The operator that made each node, by position among the host events, -1 for none; ``sequence``: int64 per host event."""
     operator = np.full(len(nodes), -1, dtype=np.int64)
     operators = _forward(host, sequence)
@@ -60,7 +59,7 @@ def _processes(host: HostEvents) -> Ints:
     return np.array([numbers.setdefault(pid, len(numbers)) for pid, _ in host.threads] or [0], dtype=np.int64)
 
 
-def _of_process(host: HostEvents, sequence: Ints, nodes: Ints, operators: Ints, arguments: Arguments) -> Ints:
+def _of_process(host: HostEvents, sequence: Ints, nodes: Ints, operators: Ints, arguments: Decode) -> Ints:
     threads, counts = np.unique(host.thread[operators], return_counts=True)
     threads = threads[np.argsort(-counts, kind="stable")][:_MOST_THREADS]
     known: Ints = np.array(

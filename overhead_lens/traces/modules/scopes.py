@@ -21,12 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.columns import Decode
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.intervals import distinct_values
-from overhead_lens.traces.modules.backward import Arguments, forward_operators, is_backward_node
+from overhead_lens.traces.modules.backward import forward_operators, is_backward_node
 from overhead_lens.traces.modules.model import EVENTS, MARKS
 from overhead_lens.traces.timeline import Nesting, Segments, ends_of, sweep
 
@@ -72,7 +73,7 @@ class Scopes:
         return _innermost(self.open_at, thread, instants_ns)
 
 
-def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple[int, int]) -> Scopes | None:
+def scopes(host: HostEvents, sequence: Ints, arguments: Decode, window: tuple[int, int]) -> Scopes | None:
     """The scopes of a trace, None if it names no module; ``sequence``: autograd's int64 number per host event, -1 for none."""
     known_from, labels = _labels(host)
     if not labels:

@@ -245,8 +245,7 @@ def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
         ((spared.bound(repeat), repeat) for repeat in repeats(names, spared.weights)),
         key=lambda pair: (-pair[0].most_ns, -pair[1].length, int(pair[1].places[0])),
     )
-    chosen = islice(_distinct(scored, _alone(items)[tokens]), _MOST)
-    selected = list(chosen)
+    selected = list(islice(_distinct(scored, _alone(items)[tokens]), _MOST))
     first = np.array([tokens[repeat.places[0]] for _, repeat in selected], dtype=np.int64)
     places = _around(host, items.thread[first], items.called_ns[first]) if selected else []
     return [

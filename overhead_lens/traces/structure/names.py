@@ -12,7 +12,6 @@ _RUN_DEPENDENT = (
     (re.compile(r"(ProfilerStep#)\d+"), r"\1…"),
 )
 _PLACE = re.compile(r"(?P<file>.*?)\(\d+\): (?P<function>.+)", re.DOTALL)
-_TWO = 2
 
 
 def stable_name(name: str) -> str:
@@ -38,7 +37,7 @@ def matched(*sides: Iterable[str]) -> Sequence[Mapping[str, str]]:
     """Comparable names of each side: Python functions lose their file if no side has two functions of that name."""
     stable = [{name: stable_name(name) for name in side} for side in sides]
     counts = [Counter(map(_function, set(side.values()))) for side in stable]
-    alone = {name for name in set().union(*counts) if all(count[name] < _TWO for count in counts)}
+    alone = {name for name in set().union(*counts) if all(count[name] < 2 for count in counts)}
     return [
         {name: _function(called) if _function(called) in alone else called for name, called in side.items()}
         for side in stable
