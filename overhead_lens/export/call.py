@@ -15,7 +15,7 @@ from overhead_lens.export.chrome import write_chrome
 from overhead_lens.export.lanes.budget import budget_lane
 from overhead_lens.export.speedscope import write_collapsed, write_speedscope
 from overhead_lens.instruments.samples.evidence import read_samples
-from overhead_lens.readers.kineto.read import read_events
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
 from overhead_lens.stored import breakdown_of
 from overhead_lens.taxonomy.classifier import Classifier
@@ -32,7 +32,7 @@ def write_call_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     source = stored.existing(KINETO_STACK) or stored.existing(KINETO)
     if source is None:
         raise UsageError(f"{path} holds no trace to export")
-    write_chrome(target, budget_lane(breakdown), read_events(source))
+    write_chrome(target, budget_lane(breakdown), read_trace(source).events)
 
 
 def write_call_collapsed(path: Path, target: Path, classifier: Classifier) -> None:

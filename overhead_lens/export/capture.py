@@ -27,7 +27,7 @@ from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
-from overhead_lens.readers.kineto.read import read_events
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.classifier import Classifier
@@ -184,7 +184,7 @@ def _loop(capture: Capture, name: str, calls: int) -> _Loop | None:
     path = capture.existing(name)
     if path is None:
         return None
-    events = read_events(path)
+    events = read_trace(path).events
     span = one_call(events, calls)
     if span is not None:
         return _Loop(events, span, 1)

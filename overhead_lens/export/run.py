@@ -33,7 +33,7 @@ from overhead_lens.export.perfetto.picture import Picture, view_ns, write_pictur
 from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
 from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
 from overhead_lens.program.area import Phase
-from overhead_lens.readers.kineto.read import read_events, read_trace
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.studies.run.analysis import (
     RegionBudget,
     RunBudget,
@@ -57,7 +57,7 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
         raise UsageError(f"{path} holds no traced step: export it with --format collapsed, perfetto or speedscope")
     budget = run_budget(run, classifier)
     lane = Lane(f"Budget of a {budget.per}", host_slices(budget.host), group=BUDGET_GROUP)
-    write_chrome(target, lane, read_events(path / KINETO))
+    write_chrome(target, lane, read_trace(path / KINETO).events)
 
 
 def write_run_collapsed(path: Path, target: Path, classifier: Classifier) -> None:

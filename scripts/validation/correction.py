@@ -26,7 +26,7 @@ from overhead_lens.instruments.trace.record import RECORD
 from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.machine.request import Request
-from overhead_lens.readers.kineto.read import read_events
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.target import parse_target
 from overhead_lens.taxonomy.classifier import default_classifier
 from scripts.results import Cell, Claim, Table, columns_of
@@ -139,7 +139,7 @@ def record(target: str, costs: Costs, folder: Path) -> Recorded:
         worker.ask(LOAD, **request.load_arguments())
         worker.ask(WARM_UP)
         timing = worker.ask(RECORD, folder=str(folder), budget_ns=request.effort.clock_budget_ns)
-    budget = trace_budget(read_events(folder / KINETO), timing, default_classifier(), costs)
+    budget = trace_budget(read_trace(folder / KINETO).events, timing, default_classifier(), costs)
     return Recorded(budget.bare_ns, timing.traced_wall_ns / timing.calls, budget.sum_ns)
 
 

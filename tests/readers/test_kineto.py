@@ -22,7 +22,7 @@ from overhead_lens.readers.kineto import contents as kineto
 from overhead_lens.readers.kineto import memory, stream, work
 from overhead_lens.readers.kineto.event import COMPLETE, parse_row
 from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace
-from overhead_lens.readers.kineto.read import read_events, read_trace
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.readers.kineto.source import opened
 from tests.drawn.trace_text import Number, as_json, document, event, pretty, written
 from tests.public_traces import public_traces, reference
@@ -221,7 +221,7 @@ def test_the_new_name_of_the_external_id_goes_before_the_old(
     tmp_path: Path, way: str, new: Any, old: int, external: int
 ) -> None:
     one, other = event(External__id=new, external__id=old), event(external__id=old, External__id=new)
-    frame = read_events(written(tmp_path, document([one, other])))
+    frame = read_trace(written(tmp_path, document([one, other]))).events
     assert frame["external"].tolist() == [external, external]
 
 
@@ -285,7 +285,7 @@ def test_values_that_traces_have_held(tmp_path: Path, way: str) -> None:
 @pytest.mark.parametrize("missing", ["cat", "args", "pid", "tid", "name"])
 def test_a_missing_field_is_empty(tmp_path: Path, way: str, missing: str) -> None:
     entry = {key: value for key, value in event("a", correlation=1).items() if key != missing}
-    (row,) = rows(read_events(written(tmp_path, document([entry]))))
+    (row,) = rows(read_trace(written(tmp_path, document([entry]))).events)
     empty = {"cat": "", "pid": "", "tid": "", "name": "", "args": ("correlation", -1)}[missing]
     assert row[empty[0]] == empty[1] if missing == "args" else row[missing] == empty
 
@@ -304,7 +304,7 @@ def test_equal_names_are_one_category(tmp_path: Path, way: str) -> None:
     text = document([event("ab"), event("x").__class__(event("ab", ts=2))]).replace(
         '"name": "ab"', '"name": "\\u0061b"', 1
     )
-    frame = read_events(written(tmp_path, text))
+    frame = read_trace(written(tmp_path, text)).events
     assert frame["name"].tolist() == ["ab", "ab"]
     assert list(frame["name"].cat.categories) == ["ab"]
 
@@ -314,7 +314,7 @@ def test_an_escape_in_a_key_or_a_value_means_the_same(tmp_path: Path, way: str, 
     text = (
         '{"traceEvents": [{"p\\u0068": "%s", "na\\u006de": "a", "ts": 1, "dur": 1, "args": {"corr\\u0065lation": 3}}]}'
     )
-    (row,) = rows(read_events(written(tmp_path, text % phase)))
+    (row,) = rows(read_trace(written(tmp_path, text % phase)).events)
     assert (row["name"], row["correlation"]) == ("a", 3)
 
 
@@ -368,7 +368,7 @@ def test_a_key_that_differs_in_one_letter_is_another(tmp_path: Path, way: str) -
 
 def test_the_last_of_two_equal_keys_counts(tmp_path: Path, way: str) -> None:
     entry = '{"ph": "X", "name": "a", "name": "b", "ts": 1, "ts": 2, "dur": 1, "args": {"correlation": 1, "correlation": 2}}'
-    (row,) = rows(read_events(written(tmp_path, document([entry, event(ts=0)])))[:1])
+    (row,) = rows(read_trace(written(tmp_path, document([entry, event(ts=0)]))).events[:1])
     assert (row["name"], row["start_ns"], row["correlation"]) == ("b", 2_000, 2)
 
 
@@ -484,7 +484,7 @@ def test_an_entry_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_bad_utf8_is_kept(tmp_path: Path) -> None:
     data = document([event("a@b"), event("c", ts=2)]).encode().replace(b"@", b"\xff\xfe")
-    assert read_events(written(tmp_path, data))["name"].tolist() == ["a\udcff\udcfeb", "c"]
+    assert read_trace(written(tmp_path, data)).events["name"].tolist() == ["a\udcff\udcfeb", "c"]
 
 
 def test_bad_utf8_in_arguments_is_replaced(tmp_path: Path, way: str) -> None:
@@ -567,7 +567,9 @@ def test_durations_that_int64_cannot_sum_are_refused(tmp_path: Path, way: str, d
 
 
 def test_durations_that_int64_can_just_sum_are_read(tmp_path: Path, way: str) -> None:
-    frame = read_events(written(tmp_path, document([event(ts=0, dur=Number("4611686018427387")) for _ in range(2)])))
+    frame = read_trace(
+        written(tmp_path, document([event(ts=0, dur=Number("4611686018427387")) for _ in range(2)]))
+    ).events
     assert frame["dur_ns"].tolist() == [4_611_686_018_427_387_000] * 2
 
 
@@ -859,7 +861,7 @@ def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path, name: str)
 
 def test_every_cut_between_blocks_reads_the_same(tmp_path: Path) -> None:
     path = written(tmp_path, document(ENTRIES))
-    whole = rows(read_events(path))
+    whole = rows(read_trace(path).events)
     for block_bytes in range(1, 200, 3):
         assert rows(scanned(path, block_bytes).events) == whole
 

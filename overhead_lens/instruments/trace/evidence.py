@@ -51,10 +51,10 @@ def read_trace(capture: Capture) -> TraceNote | None:
     Raises:
         UsageError: It, or ``meta.json``, is damaged.
     """
-    from overhead_lens.readers.kineto.read import read_events
+    from overhead_lens.readers.kineto.read import read_trace as read_kineto
 
     about = capture.note("trace", Traced)
     path = capture.existing(KINETO)
     if path is None or about is None or about.reason:
         return None
-    return TraceNote(read_events(path), about)
+    return TraceNote(read_kineto(path).events, about)

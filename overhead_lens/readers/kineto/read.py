@@ -23,21 +23,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from overhead_lens.readers.kineto.columns import Contents
 from overhead_lens.readers.kineto.contents import read_contents
 from overhead_lens.readers.kineto.frame import framed
 from overhead_lens.readers.kineto.model import Trace
-
-
-def read_events(path: Path) -> pd.DataFrame:
-    """Read the event frame of a trace file.
-
-    Raises:
-        UsageError: The file cannot be read or is not such a trace.
-    """
-    return read_trace(path).events
 
 
 def read_trace(path: Path) -> Trace:
