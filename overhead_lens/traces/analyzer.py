@@ -30,7 +30,7 @@ from overhead_lens.traces.critical_path.model import PART_COLUMNS
 from overhead_lens.traces.device import COMPUTE, DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
-from overhead_lens.traces.health import trace_issues, trace_notes
+from overhead_lens.traces.health import lost_launches, trace_issues, trace_notes
 from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events, owned
 from overhead_lens.traces.host_budget import (
     DispatchFloor,
@@ -125,14 +125,15 @@ class Analyzer:
             critical_path=self.paths.analysis() if self._with_path else None,
             chains=self.chains if self._with_chains else None,
         )
+        lost = lost_launches(self.trace, self.linked)
         return replace(
             analysis,
             launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
             batch=input_batch(self.trace) if len(self._events) else None,
             over_time=over_time(self.window, next(iter(self.threads.values()), None), self.devices),
             findings=findings(self._recorded(analysis)),
-            issues=trace_issues(self.trace, analysis, self._timelines, self.linked),
-            notes=trace_notes(self.trace, analysis, self._timelines, self.linked, has_floor=self._floor is not None),
+            issues=trace_issues(self.trace, analysis, self._timelines, self.linked, lost),
+            notes=trace_notes(self.trace, analysis, self._timelines, lost, has_floor=self._floor is not None),
             sequences=tuple(one.sequence for one in repeated.result()),
         )
 

@@ -25,7 +25,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import threads_of
+from overhead_lens.traces.host import of_each, threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics, queue_of
@@ -193,9 +193,9 @@ class DeviceTimeline:
         # After the last device event there is no launch: the busiest thread is blamed.
         host_end[-1] = gap_end[-1]
         thread = self._launching_thread(launch, list(threads))
-        for number, pieces in enumerate(threads.values()):
-            mine = thread == number
-            parts += _host_blame(gap_start[mine], host_end[mine], pieces, next(iter(threads.values())))
+        for mine, pieces in zip(of_each(thread, len(threads)), threads.values(), strict=True):
+            if len(mine):
+                parts += _host_blame(gap_start[mine], host_end[mine], pieces, next(iter(threads.values())))
         if not threads:
             parts.append(_constant(gap_start[-1:], gap_end[-1:], _UNKNOWN))
         merged = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
@@ -239,7 +239,7 @@ def _constant(start_ns: Ints, end_ns: Ints, blame: int) -> _Part:
 def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: ThreadPieces) -> list[_Part]:
     """What ``thread`` did in the intervals; while it had nothing to do, what the busiest thread did."""
     parts = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
-    blame = _BLAME_OF_CATEGORY[thread.categories()][parts.piece]
+    blame = _BLAME_OF_CATEGORY[thread.categories()[parts.piece]]
     if thread is busiest:
         return [(parts.start_ns, parts.dur_ns, blame)]
     idle = thread.is_idle[parts.piece]

@@ -33,7 +33,7 @@ _FEW_STEPS = 3
 
 
 def trace_issues(
-    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], linked: Linked
+    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], linked: Linked, lost: Ints
 ) -> Mapping[str, int]:
     """Events that were dropped, repaired or look wrong, by reason; no zeros. Adds to those of the reader.
 
@@ -55,7 +55,7 @@ def trace_issues(
         "partial_overlap": sum(timeline.crossing_count for timeline in timelines),
         "unlinked_device_event": int((linked.launch < 0).sum()),
         "kernel_before_launch": sum(device.launch.repaired for device in analysis.devices),
-        "launch_without_device_event": len(_without_device_event(trace, linked)),
+        "launch_without_device_event": len(lost),
         "overlap_in_stream": _stream_overlaps(trace, linked),
         "profiler_overhead": int((overhead & ~by_driver).sum()),
         "driver_overhead": int(by_driver.sum()),
@@ -66,11 +66,12 @@ def trace_issues(
 
 
 def trace_notes(
-    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], linked: Linked, *, has_floor: bool
+    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], lost: Ints, *, has_floor: bool
 ) -> tuple[str, ...]:
-    """Sentences that a reader of the numbers must know."""
+    """Sentences that a reader of the numbers must know; ``lost`` are rows of launches without a device event."""
     notes = []
-    if trace.metadata.get("with_stack") or trace.events["cat"].isin(PYTHON).any():
+    has_stacks = bool(where(trace.events["cat"], PYTHON.__contains__).any())
+    if trace.metadata.get("with_stack") or has_stacks:
         notes.append(WITH_STACKS)
     if trace.metadata.get("profile_memory"):
         notes.append(
@@ -86,11 +87,10 @@ def trace_notes(
     if any(timeline.hides_kernels for timeline in timelines):
         notes.append(HIDDEN_KERNELS)
     notes += _warm_up(analysis)
-    if _ends_unsynchronized(trace, linked):
+    if _ends_unsynchronized(trace, lost):
         notes.append(
             "the recording ends with launches that have no device event: synchronize the device before the profiler stops"
         )
-    has_stacks = bool(trace.events["cat"].isin(PYTHON).any())
     notes += module_notes(analysis.modules, has_operators=bool(analysis.operators), has_stacks=has_stacks)
     return tuple(notes)
 
@@ -110,7 +110,7 @@ def _launch_rows(trace: Trace) -> Ints:
     return np.flatnonzero(launches & where(trace.events["cat"], RUNTIME.__contains__))
 
 
-def _without_device_event(trace: Trace, linked: Linked) -> Ints:
+def lost_launches(trace: Trace, linked: Linked) -> Ints:
     """Rows of launches that have no device event; a trace without any device event recorded no device at all.
 
     A driver call inside the runtime call that has the event shares its correlation.
@@ -121,12 +121,12 @@ def _without_device_event(trace: Trace, linked: Linked) -> Ints:
     return launches[~has_event] if len(linked.rows) else launches[:0]
 
 
-def _ends_unsynchronized(trace: Trace, linked: Linked) -> bool:
-    launches = _launch_rows(trace)
-    if not len(launches):
+def _ends_unsynchronized(trace: Trace, lost: Ints) -> bool:
+    if not len(lost):
         return False
+    launches = _launch_rows(trace)
     last = launches[np.argmax(trace.events["start_ns"].to_numpy()[launches])]
-    return bool((_without_device_event(trace, linked) == last).any())
+    return bool((lost == last).any())
 
 
 def _stream_overlaps(trace: Trace, linked: Linked) -> int:

@@ -187,7 +187,8 @@ def _holds_others(recorded: Recorded, calls: Ints) -> Bools:
     host = recorded.host
     ends_ns, holds = host.start_ns[calls] + host.dur_ns[calls], np.zeros(len(calls), dtype=bool)
     for thread in distinct_values(host.thread[calls]).tolist():
-        others = np.sort(host.start_ns[(host.thread == thread) & (host.operator | host.annotation)])
+        mine = host.around.threads[thread]
+        others = np.sort(host.start_ns[mine[host.operator[mine] | host.annotation[mine]]])
         begun = np.searchsorted(others, host.start_ns[calls], "right") < np.searchsorted(others, ends_ns, "left")
         holds |= begun & (host.thread[calls] == thread)
     return holds

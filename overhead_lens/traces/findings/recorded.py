@@ -93,8 +93,10 @@ class Recorded:
             return 0
         since, until = when.start_ns, np.array([self.analysis.window.bounds[1]])
         idle_ns = until - since
-        for device, stalled in zip(self.devices, self.stalled, strict=True):
-            work = joined([*(device.by_kind[:COPY] if copies else [device.busy]), stalled, known])
+        for device, stalled, working in zip(self.devices, self.stalled, self._working, strict=True):
+            work = joined([*device.by_kind[:COPY], stalled]) if copies else working
+            if len(known.start_ns):
+                work = joined([work, known])
             idle_ns = np.minimum(idle_ns, until - since - (work.before(until) - work.before(since)))
         return int(min(np.minimum(when.end_ns - since, idle_ns).sum(), idle_ns[0]))
 
@@ -164,6 +166,11 @@ class Recorded:
         """Per device the idle time in which launched work does not begin, for longer than any launch takes."""
         queued = [idle_by(device, (QUEUE,), inside=False) for device in self.devices]
         return tuple(each.lasting(MOST_FLOOR_NS) for each in queued)
+
+    @cached_property
+    def _working(self) -> tuple[Union, ...]:
+        """Per device when it works, or launched work does not begin."""
+        return tuple(joined([device.busy, stalled]) for device, stalled in zip(self.devices, self.stalled, strict=True))
 
     @cached_property
     def launched(self) -> Ints:

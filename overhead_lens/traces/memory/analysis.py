@@ -203,7 +203,8 @@ class DeviceLife:
 def device_lives(memory: pd.DataFrame, where: Contexts) -> list[DeviceLife]:
     """Every device that memory was allocated on or released from; the host last."""
     kind, number = memory["device_type"].to_numpy(), memory["device"].to_numpy()
-    devices = sorted(set(zip(kind.tolist(), number.tolist(), strict=True)), key=lambda key: (key[0] == 0, *key))
+    pairs = memory[["device_type", "device"]].drop_duplicates().itertuples(index=False, name=None)
+    devices = sorted(pairs, key=lambda key: (key[0] == 0, *key))
     return [
         DeviceLife(
             _device_name(*key), live_memory(memory, np.flatnonzero((kind == key[0]) & (number == key[1]))), where

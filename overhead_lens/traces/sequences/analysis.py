@@ -13,7 +13,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.host import HostEvents, of_each
 from overhead_lens.traces.intervals import distinct_values, union
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.sequences.model import LAUNCHES, OPERATORS, RepeatedSequence
@@ -223,16 +223,14 @@ def _outermost(thread: Ints, start_ns: Ints, end_ns: Ints) -> Bools:
 
 def _time_inside(host: HostEvents, operators: Ints, calls: Ints, launching_ns: Ints) -> Ints:
     """Time that the launching calls take that begin inside each operator; -1 for none."""
-    calls = calls[np.lexsort((host.start_ns[calls], host.thread[calls]))]
-    # (thread, time) as one ascending number.
-    times = np.concatenate((host.start_ns[calls], host.start_ns[operators], (host.start_ns + host.dur_ns)[operators]))
-    threads = np.concatenate((host.thread[calls], host.thread[operators], host.thread[operators]))
-    order = np.lexsort((np.arange(len(times)) < len(calls), times, threads))
-    before = np.empty(len(times), dtype=np.int64)
-    before[order] = np.cumsum(order < len(calls)) - (order < len(calls))
-    first, last = np.split(before[len(calls) :], 2)
-    total = np.concatenate(([0], np.cumsum(launching_ns[calls])))
-    return np.where(last > first, total[last] - total[first], -1)
+    inside_ns, count = np.full(len(operators), -1, dtype=np.int64), len(host.threads)
+    for mine, own in zip(of_each(host.thread[operators], count), of_each(host.thread[calls], count), strict=True):
+        begun = calls[own][np.argsort(host.start_ns[calls[own]], kind="stable")]
+        total = np.concatenate(([0], np.cumsum(launching_ns[begun])))
+        starts_ns, durations_ns = host.start_ns[operators[mine]], host.dur_ns[operators[mine]]
+        first, last = np.searchsorted(host.start_ns[begun], (starts_ns, starts_ns + durations_ns), "left")
+        inside_ns[mine] = np.where(last > first, total[last] - total[first], -1)
+    return inside_ns
 
 
 def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
