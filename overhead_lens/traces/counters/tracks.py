@@ -56,7 +56,7 @@ class Track:
 
 
 def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[Track]:
-    """Every counter of a trace, in the order of the file; the last value that is written on change holds up to ``end_ns``."""
+    """Every counter of a trace, in the order of the file; the last value that is written on change counts until ``end_ns``."""
     made = []
     keys = ["pid", "tid", "cat", "name", "series"]
     for key, own in counters.groupby(keys, sort=False, observed=True):
