@@ -33,14 +33,8 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel
     # The first event of a name decides, because it is written last.
     attributions = np.zeros(len(host.names), dtype=np.int64)
     attributions[host.name[chosen[::-1]]] = attribution[chosen[::-1]]
-    return _costs(
-        host.name[chosen],
-        self_ns[chosen],
-        host.dur_ns[chosen],
-        host.names,
-        [host.attributions[number].category for number in attributions.tolist()],
-        kernel_ns[chosen],
-    )
+    categories = [host.attributions[number].category for number in attributions.tolist()]
+    return _costs(host.name[chosen], self_ns[chosen], host.dur_ns[chosen], host.names, categories, kernel_ns[chosen])
 
 
 def kernel_estimate(host: HostEvents, timelines: Sequence[ThreadTimeline], floor_ns: int | None) -> Ints:

@@ -19,6 +19,7 @@ from tests.export.trace_processor import Program
 def test_chrome_keeps_crossing_events_and_nanoseconds(tmp_path: Path, trace_processor: Program) -> None:
     rows = [("A", "cpu_op", 41, 42, 1_000, 10_001), ("B", "cpu_op", 41, 42, 5_000, 10_003)]
     events = pd.DataFrame(rows, columns=["name", "cat", "pid", "tid", "start_ns", "dur_ns"])
+    events = events.assign(correlation=-1, sequence=-1, device=-1, stream=-1)
     write_chrome(tmp_path / "t.json.gz", budget_lane(breakdown(python=700, kernel=41)), events)
     loaded = trace_processor.load(tmp_path / "t.json.gz")
     assert loaded.losses() == []

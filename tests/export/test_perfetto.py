@@ -37,7 +37,8 @@ HOSTILE = ("<img src=x onerror=alert(1)>", "\x1b[31mred", "\u202egnp", "nul\0nul
 def events(*rows: Event, **more: list[int]) -> pd.DataFrame:
     # Names stay objects, as the reader yields them: a lone surrogate is no text for an Arrow column.
     frame = pd.DataFrame(list(rows), columns=COLUMNS, dtype=object)
-    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=41, tid=42, **more)
+    absent = dict.fromkeys(("correlation", "sequence", "device", "stream"), -1)
+    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=41, tid=42, **{**absent, **more})
 
 
 def of_events(frame: pd.DataFrame) -> Picture:

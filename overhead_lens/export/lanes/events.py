@@ -59,8 +59,6 @@ def _events(events: pd.DataFrame, python_lane: str) -> pd.DataFrame:
         kind=kind,
         pid=_number_or_label(events, "device", "pid", of_device),
         tid=_number_or_label(events, "stream", "tid", of_device).str.removeprefix("stream "),
-        correlation=_link(events, "correlation"),
-        sequence=_link(events, "sequence"),
     )
     rows: pd.DataFrame = placed[_COLUMNS].reset_index(drop=True)
     return rows
@@ -84,9 +82,9 @@ def _categories(categories: pd.DataFrame) -> pd.DataFrame:
 def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: pd.Series[bool]) -> pd.Series[str]:
     """``label`` as text, replaced by the device's ``number`` where there is one."""
     labels = _labels(events[label])
-    if number not in events.columns:
-        return labels
-    return labels.mask(of_device & (events[number] >= 0), events[number].astype(str))
+    numbered = of_device & (events[number] >= 0)
+    labels[numbered] = _labels(events.loc[numbered, number])
+    return labels
 
 
 def _labels(column: pd.Series) -> pd.Series[str]:
@@ -100,10 +98,6 @@ def _labels(column: pd.Series) -> pd.Series[str]:
 
 def _label(value: object) -> str:
     return readable(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-def _link(events: pd.DataFrame, column: str) -> pd.Series[int] | int:
-    return events[column] if column in events.columns else -1
 
 
 DEVICES = "Devices"
@@ -125,8 +119,7 @@ def event_lanes(
     """Lanes of the events and of the categories over them: threads in order of appearance, then device streams.
 
     Args:
-        events: Event frame of ``readers.kineto``. Optional int64 columns, -1 where absent: ``correlation`` (a launch and its
-            device events), ``sequence`` (a forward operator and its backward), ``device`` and ``stream``.
+        events: Event frame of ``readers.kineto``.
         categories: Host categories over the same time: ``start_ns`` and ``dur_ns`` (int64, the events' zero),
             ``category``, ``pid`` and ``tid``.
         zero_ns: Time of theirs that becomes the zero of the timeline, at or before all of them; by default the earliest start.

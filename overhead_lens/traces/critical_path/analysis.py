@@ -231,9 +231,7 @@ class WindowAnalysis:
         there = np.flatnonzero((self.totals > 0) & np.isin(self.labels.module, list(codes)))
         number, used = pd.factorize(self.labels.module[there])
         own_ns, totals_ns = (sum_by(number, column[there], len(used)).tolist() for column in (self.own, self.totals))
-        shares = [
-            Share(self.labels.text(code), *ns) for code, *ns in zip(used.tolist(), own_ns, totals_ns, strict=True)
-        ]
+        shares = map(Share, map(self.labels.text, used.tolist()), own_ns, totals_ns)
         yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))
 
     def _slack(self) -> Iterator[Slack]:

@@ -182,7 +182,7 @@ class _Builder:
         """The chain of each thread; none in a trace without length, whose threads have no pieces."""
         if not all(len(pieces.start_ns) for pieces in self._threads.values()):
             return []
-        host, waits, work = self._host, self._host_waits, self.work
+        waits, work = self._host_waits, self.work
         let_go_ns = np.maximum(work.end_ns[waits.work], waits.start_ns)
         launched = work.launch >= 0
         rows = np.concatenate((work.launch[launched], waits.call, waits.call))
@@ -190,14 +190,13 @@ class _Builder:
         thread = self._thread_of(rows)
         waiting = self._thread_of(waits.call)
         chains = []
-        for number, (key, pieces) in enumerate(self._threads.items()):
-            code = list(host.threads).index(key)
-            cuts = [times[thread == code]]
+        for number, pieces in enumerate(self._threads.values()):
+            cuts = [times[thread == pieces.timeline.number]]
             if len(self._passes.start_ns) and (number == 0 or pieces.timeline.is_autograd):
                 cuts += [self._passes.start_ns, self._passes.end_ns]
             inside = distinct_values(np.concatenate(cuts))
             inside = inside[(inside >= pieces.start_ns[0]) & (inside <= pieces.start_ns[-1] + pieces.dur_ns[-1])]
-            mine = waiting == code
+            mine = waiting == pieces.timeline.number
             blocked = waits.start_ns[mine], let_go_ns[mine]
             chains.append(chain(pieces, self._around, inside, blocked, self._passes, is_busiest=number == 0))
         return chains
@@ -210,8 +209,8 @@ class _Builder:
         """Nodes at given times on the threads of host events; each is a cut of its thread."""
         thread = self._thread_of(rows)
         nodes = np.zeros(len(rows), dtype=np.int64)
-        for number, key in enumerate(self._threads):
-            mine = np.flatnonzero(thread == list(self._host.threads).index(key))
+        for number, pieces in enumerate(self._threads.values()):
+            mine = np.flatnonzero(thread == pieces.timeline.number)
             if len(mine):
                 nodes[mine] = self._offsets[number] + self._chains[number].at(time_ns[mine])
         return nodes
@@ -225,13 +224,10 @@ class _Builder:
 
     def _backward(self) -> list[_Edges]:
         edges = []
-        starts_ns, ends_ns = self._passes.start_ns, self._passes.end_ns
+        times_ns = np.stack((self._passes.start_ns, self._passes.end_ns))
         for number, pieces in enumerate(self._threads.values()):
-            if number and pieces.timeline.is_autograd and len(starts_ns):
-                main, other = (
-                    one.at(np.stack((starts_ns, ends_ns))) for one in (self._chains[0], self._chains[number])
-                )
-                main, other = main + self._offsets[0], other + self._offsets[number]
+            if number and pieces.timeline.is_autograd and times_ns.size:
+                main, other = (self._chains[at].at(times_ns) + self._offsets[at] for at in (0, number))
                 edges.append(self._plain(BACKWARD, main[0], other[0]))
                 edges.append(self._plain(BACKWARD, other[1], main[1]))
         return edges
@@ -377,10 +373,8 @@ class _Builder:
         order = order[used[order]]
         place = np.full(len(time_ns), -1, dtype=np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
-        source, target = (
-            np.concatenate([place[nodes] for nodes in each])
-            for each in ([one.source for one in edges], [one.target for one in edges])
-        )
+        source = np.concatenate([place[one.source] for one in edges])
+        target = np.concatenate([place[one.target] for one in edges])
         weight_ns = np.concatenate([one.weight_ns for one in edges])
         kind = np.repeat(np.array([one.kind for one in edges], dtype=np.int8), [len(one.source) for one in edges])
         forward = source < target

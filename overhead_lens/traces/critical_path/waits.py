@@ -115,6 +115,7 @@ class Waits:
         self.sync_events = synchronizations(trace)
         frame = trace.events
         self._start_ns, self._dur_ns = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
+        self._correlation = frame["correlation"].to_numpy()
         self._calls = runtime_rows(frame)
         self._by_stream = LaunchOrder(work, work.group)
 
@@ -226,7 +227,7 @@ class Waits:
     def _of_stream(self, rows: Ints) -> tuple[Ints, Bools]:
         last = self._launched_last(rows)
         group = self._place(self._work.group, last)
-        streams = [self.sync_events.streams.get(each) for each in self._correlations(rows)]
+        streams = [self.sync_events.streams.get(each) for each in self._correlation[rows].tolist()]
         known = np.array([each is not None for each in streams], dtype=bool)
         if known.any():
             device, stream = np.array([each for each in streams if each is not None], dtype=np.int64).reshape(-1, 2).T
@@ -240,7 +241,7 @@ class Waits:
         return np.where(last >= 0, number[last], only) if len(number) else last
 
     def _of_event(self, rows: Ints) -> tuple[Ints, Bools]:
-        correlation = np.array(self._correlations(rows), dtype=np.int64)
+        correlation = self._correlation[rows]
         known = np.array([each in self.sync_events.events for each in correlation.tolist()], dtype=bool)
         device_event = self._ended_by(rows)
         if known.any():
@@ -314,12 +315,8 @@ class Waits:
     def _rows_of(self, correlation: Ints) -> Ints:
         """The first call with each correlation; -1 for none."""
         calls = self._calls[np.argsort(self._start_ns[self._calls], kind="stable")]
-        at = first_places(self._events["correlation"].to_numpy()[calls], correlation)
+        at = first_places(self._correlation[calls], correlation)
         return np.where(correlation >= 0, taken(calls, at), -1)
-
-    def _correlations(self, rows: Ints) -> list[int]:
-        correlations: list[int] = self._events["correlation"].to_numpy()[rows].tolist()
-        return correlations
 
     def _group(self, device: Ints, stream: Ints) -> Ints:
         """Number of the work's group; -1 where nothing ran there."""
