@@ -41,6 +41,7 @@ totals: 1000
 NO_TORCH = """
 from types import SimpleNamespace
 Tensor, nn, manual_seed = type("Tensor", (), {}), SimpleNamespace(Module=type("Module", (), {})), int
+optim = SimpleNamespace(Optimizer=type("Optimizer", (), {}))
 """
 
 
