@@ -153,6 +153,13 @@ def test_the_programs_own_profiler_goes_first(target: Target, tmp_path: Path) ->
     assert target.ask("state") == target.before
 
 
+def test_a_profiler_that_is_not_enabled_does_not_matter(target: Target, tmp_path: Path) -> None:
+    target.tell("train_with_disabled_profiler")
+    assert "Optimizer.step#SGD.step" in traced(target, tmp_path, Bounds(seconds=60, steps=3))
+    target.answer()
+    assert target.ask("state") == target.before
+
+
 def test_regions_that_outlive_the_trace(target: Target, tmp_path: Path) -> None:
     target.tell("stay_in_regions", "train")
     names = traced(target, tmp_path, Bounds(seconds=0.1, steps=10**9))
