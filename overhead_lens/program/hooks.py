@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -222,10 +222,20 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
             weakref.finalize(optimizer, numbers.pop, own).atexit = False
         return numbers[own]
 
+    # The parameter that each has updated first in its last call.
+    begun_with: dict[int, int] = {}
+
+    def is_step(optimizer: Any, key: int) -> bool:
+        try:
+            before, begun_with[key] = begun_with.get(key), id(next(_updated(optimizer), None))
+            return before == begun_with[key] or _updates_first(optimizer)
+        except Exception:  # its class replaces what it walks through
+            return True
+
     def stepped(optimizer: Any, _args: object, _kwargs: object) -> None:
         # In a backward pass, each parameter may have an optimizer of its own, in a thread of autograd's.
-        if backward_pass() < 0 and _updates_first(optimizer):
-            watcher.marked("optimizer", number(optimizer))
+        if backward_pass() < 0 and is_step(optimizer, key := number(optimizer)):
+            watcher.marked("optimizer", key)
 
     watcher.let_go["optimizer"] = register(stepped).remove
 
@@ -233,13 +243,18 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
 def _updates_first(optimizer: Any) -> bool:
     """Whether the first parameter for which an optimizer has a state is among those that it updates now.
 
-    DeepSpeed calls its optimizer for one part of the parameters after the other.
+    DeepSpeed calls its optimizer for one part of the parameters after the other. If the program takes that parameter out, each
+    call updates the same one first as the call before it.
     """
     tensor = getattr(sys.modules.get("torch"), "Tensor", ())
     first = next((each for each in getattr(optimizer, "state", ()) if isinstance(each, tensor)), None)
     if first is None:
         return True
-    return any(each is first for group in optimizer.param_groups for each in group["params"])
+    return any(each is first for each in _updated(optimizer))
+
+
+def _updated(optimizer: Any) -> Iterator[Any]:
+    return (each for group in optimizer.param_groups for each in group["params"])
 
 
 def _hook_profiler(module: Any, watcher: StepWatcher) -> None:

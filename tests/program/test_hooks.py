@@ -398,6 +398,20 @@ optimizer = SGD([first], lr=0.1)
 optimizer.step(), optimizer.step()
 say("without a state")
 
+optimizer = Adam([first, second, third])
+for count, updated in ((3, [first, second, third]), (5, [second, third])):
+    optimizer.param_groups[0]["params"] = updated
+    for _ in range(count):
+        optimizer.step()
+say("the first is frozen")
+optimizer = Adam([first])
+optimizer.step()
+optimizer.param_groups.clear()
+optimizer.add_param_group({"params": [second, third]})
+for _ in range(5):
+    optimizer.step()
+say("other groups")
+
 optimizers = {each: SGD([each], lr=0.1) for each in (first, second)}
 for each in optimizers:
     each.register_post_accumulate_grad_hook(lambda each: optimizers[each].step())
@@ -413,6 +427,17 @@ for _ in range(3):
 first_two = watcher.marks[:2]
 said["in the same order"] = watcher.marks == 6 * first_two
 say("two after two")
+
+class Own(SGD):
+    def step(self):
+        pass
+
+own = Own([first], lr=0.1)
+own.state = None
+own.step()
+own.state, own.param_groups = {first: {}}, [{}]
+own.step()
+say("put together in another way")
 print(json.dumps(said))
 """
 
@@ -428,8 +453,11 @@ def test_which_calls_of_optimizers_are_steps() -> None:
         "loaded": [1, 1],
         "a state of its own": [1, 1],
         "without a state": [2, 1],
+        "the first is frozen": [7, 1],
+        "other groups": [5, 1],
         "in a backward pass": [0, 0],
         "after it": [1, 1],
         "in the same order": True,
         "two after two": [12, 2],
+        "put together in another way": [2, 1],
     }
