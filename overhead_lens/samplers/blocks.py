@@ -2,7 +2,8 @@
 
 The program waits in ``hold_until_sampled`` before each turn, and is sampled there. These stacks part the turns of the thread
 with the steps; whatever comes before the first ones is turn 0, the program's start. What was due while the sampler rested comes
-between ``hold_until_resumed`` and ``hold_until_sampled``, and is left out::
+between ``hold_until_resumed`` and ``hold_until_sampled``, and is left out, as is what a sampler that replaces another takes
+before its first hold::
 
     import import loop loop | hold | loop loop loop loop | resumed | loop loop loop | hold hold | loop loop ...
     --------- turn 0 -------          ----- turn 1 -----             -- left out --               -- turn 2 --
@@ -71,7 +72,7 @@ def blocks_of(
     Args:
         sequences: Folded stacks by thread.
         alive: Threads that were there when the sampler ended.
-        first_turn: Number of the turn before the first hold.
+        first_turn: Number of the turn before the first hold; 0 for the first sampler.
     """
     steps = next((sequence for sequence in sequences if thread_head(sequence[0]).thread == thread), ())
     places = _blocks(_turns(steps, first_turn))
@@ -94,9 +95,10 @@ def _aligned(sequence: Sequence[str], looks: int, alive: frozenset[int]) -> Alig
 
 
 def _turns(steps: Sequence[str], first_turn: int) -> list[int | None]:
-    """The turn of each stack; None in a hold, and from where the sampler goes on to the next turn."""
+    """The turn of each stack; None in a hold, and from where the sampler goes on, or replaces another, to the next turn."""
     turns: list[int | None] = []
-    turn, catches_up = first_turn, False
+    # A sampler that replaces another begins in the middle of a step: its first stacks are of no whole turn.
+    turn, catches_up = first_turn, first_turn > 0
     for hold, group in groupby(steps, key=_hold):
         turn += hold == HOLD
         catches_up = hold == CATCH_UP or (catches_up and hold != HOLD)

@@ -72,9 +72,15 @@ def test_a_function_of_that_name_elsewhere_is_no_hold() -> None:
 
 
 def test_turns_go_on_from_sampler_to_sampler() -> None:
-    assert [block.turn for block in blocks_of([steps(A, HELD, A)], PID, frozenset(), 3)] == [3, 4]
+    for first_turn, turns in ((0, [0, 1]), (3, [4])):
+        assert [block.turn for block in blocks_of([steps(A, HELD, A)], PID, frozenset(), first_turn)] == turns
     # One that begins in a hold has nothing before it.
     assert [block.turn for block in blocks_of([steps(HELD, A)], PID, frozenset(), 3)] == [4]
+
+
+def test_what_a_replacing_sampler_takes_before_its_first_hold_is_left_out() -> None:
+    sequences = [steps(A, B, HELD, C), other(A, B, HELD, C)]
+    assert list(blocks_of(sequences, PID, frozenset({OTHER}), 3)) == [drawn(4, 0, *steps(C), *other(C))]
 
 
 def test_a_turn_is_cut_into_blocks_of_fifty() -> None:
