@@ -81,8 +81,10 @@ class Overhead:
 
         def record(name: str) -> Path:
             with pytest.MonkeyPatch.context() as patch:
-                # With --import-mode=importlib a test's module is named from here on, where nothing else would look for it.
-                patch.setattr(sys, "path", [*sys.path, str(self._node.config.rootpath)])
+                # With --import-mode=importlib a test's module is named from here on, where nothing else would look for it;
+                # first, since packages of others have a `tests` as well.
+                if self._node.config.getoption("importmode") == "importlib":
+                    patch.setattr(sys, "path", [str(self._node.config.rootpath), *sys.path])
                 return record_call(function, arguments, compile, self._limits, calls, folder / name)
 
         new = record("capture")

@@ -126,6 +126,25 @@ def test_arguments_are_those_of_the_call(machine: Machine, run: Run) -> None:
     assert machine.asked == [(sum, Arguments(([1],), {"start": 2}), True, None)]
 
 
+@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+def test_modules_are_searched_where_pytest_does(
+    machine: Machine, run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """With --import-mode=importlib, in the root first: packages of others have a `tests` as well."""
+    first: list[str] = []
+
+    def record_call(*call: Any) -> Path:
+        first.append(sys.path[0])
+        return machine.record_call(*call)
+
+    monkeypatch.setattr(gate, "record_call", record_call)
+    monkeypatch.syspath_prepend("others")
+    (pytester.path / "tests").mkdir()
+    (pytester.path / "tests" / "test_root.py").write_text(PLAIN)
+    run("", "--import-mode", mode, "tests").assert_outcomes(passed=1)
+    assert first == [str(pytester.path / "tests" if mode == "prepend" else pytester.path)]
+
+
 def test_each_call_of_each_test_has_its_baseline(machine: Machine, run: Run, pytester: pytest.Pytester) -> None:
     text = """
         import pytest
