@@ -361,7 +361,7 @@ def _request(target: Target, arguments: Arguments, compiles: bool, effort: Effor
     torch = sys.modules.get("torch")
     threads = {} if torch is None else {"OMP_NUM_THREADS": str(torch.get_num_threads())}
     # Modules are searched where this process does, and in the working directory at last.
-    folders = [folder or str(Path.cwd()) for folder in (*sys.path, "")]
+    folders = [folder or str(Path.cwd()) for folder in (*sys.path, "") if isinstance(folder, str)]
     return Request(
         target=target,
         params={},
