@@ -8,9 +8,11 @@ import math
 import random
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
@@ -206,19 +208,32 @@ def devices_of(value: Any) -> tuple[torch.device, ...]:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Tensors in containers, modules, optimizers and the objects of bound methods."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, torch.nn.Module):
-        yield from value.parameters()
-        yield from value.buffers()
-    elif isinstance(value, torch.optim.Optimizer):
-        yield from _tensors(value.param_groups)
-    elif isinstance(value, (tuple, list, Mapping)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _tensors(item)
-    elif isinstance(getattr(value, "__self__", None), (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)):
-        yield from _tensors(value.__self__)
+    """Tensors that a value holds; see ``_held``."""
+    rest, seen = [value], {}
+    while rest:
+        value = rest.pop()
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif id(value) not in seen:
+            seen[id(value)] = value
+            rest += reversed(_held(value))
+
+
+def _held(value: Any) -> Sequence[Any]:
+    """What containers, modules, optimizers, bound methods and functions hold; the latter of what is defined around them."""
+    if isinstance(value, torch.nn.Module):
+        return [*value.parameters(), *value.buffers()]
+    if isinstance(value, torch.optim.Optimizer):
+        return list(value.param_groups)
+    if isinstance(value, (tuple, list, Mapping)):
+        return list(value.values()) if isinstance(value, Mapping) else value
+    if isinstance(value, FunctionType):
+        return [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+    if isinstance(value, weakref.ref):
+        # A scheduler of the learning rate replaces `optimizer.step` by a function that has one of these.
+        return [value()]
+    owner = getattr(value, "__self__", None)
+    return [owner] if isinstance(owner, (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)) else []
 
 
 def describe(workload: Workload) -> dict[str, Any]:

@@ -152,6 +152,30 @@ def test_where_the_parameters_of_an_optimizer_are() -> None:
     assert devices_of([optimizer]) == devices_of(optimizer.step) == (torch.device("cuda:1"),)
 
 
+def test_where_the_parameters_of_an_optimizer_with_a_scheduler_are() -> None:
+    weight = elsewhere()
+    weight.requires_grad = True
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    assert scheduler.optimizer is optimizer
+    assert devices_of(optimizer.step) == (torch.device("cuda:1"),)
+
+
+def test_where_the_tensors_are_that_a_function_takes_from_around_it() -> None:
+    weight = elsewhere()
+
+    def again(count: int) -> None:
+        weight.add_(1)
+        if count:
+            again(count - 1)
+
+    def unset() -> None:
+        print(later)
+
+    assert (devices_of(again), devices_of(unset)) == ((torch.device("cuda:1"),), ())
+    later = 1
+
+
 def test_where_the_tensor_of_a_bound_method_is() -> None:
     assert devices_of(elsewhere().backward) == devices_of(elsewhere().add_) == (torch.device("cuda:1"),)
 
