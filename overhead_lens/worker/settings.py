@@ -22,7 +22,14 @@ _SWITCHES = {
     "_get_mem_efficient_sdp_enabled": "_set_sdp_use_mem_efficient",
     "_get_mkldnn_enabled": "_set_mkldnn_enabled",
 }
-_COMPILER = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
+# A setting that is another name of one in another module, as `force_disable_caches` of inductor is, is left out of its own.
+_COMPILER = (
+    "torch._dynamo.config",
+    "torch._functorch.config",
+    "torch._inductor.config",
+    "torch.compiler.config",
+    "torch.fx.experimental._config",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,18 @@ def test_settings_of_attention_and_of_the_compiler_cross(tmp_path: Path) -> None
     assert "max_autotune" not in Settings.of_this_process().compiler.get("torch._inductor.config", {})
 
 
+def test_settings_of_the_compiler_that_have_two_names_cross(tmp_path: Path) -> None:
+    from torch._inductor import config
+    from torch.fx.experimental import _config as shapes
+
+    file = tmp_path / "arguments.pickle"
+    with config.patch(force_disable_caches=True), shapes.patch(use_duck_shape=False):
+        file.write_bytes(pickled(Arguments()))
+    with config.patch(force_disable_caches=False), shapes.patch(use_duck_shape=True):
+        load._unpickled(file)
+        assert (config.force_disable_caches, shapes.use_duck_shape) == (True, False)
+
+
 def test_another_default_dtype_is_refused() -> None:
     torch.set_default_dtype(torch.float64)
     try:
