@@ -79,7 +79,15 @@ class _Pickler(pickle.Pickler):
         if value.grad is None and not is_pinned:
             return NotImplemented
         make, parts, *state = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
-        return rebuilt, (make, parts, value.grad, is_pinned), *state
+        return rebuilt, (make, parts, _alone(value.grad), is_pinned), *state
+
+
+def _alone(gradient: Any) -> Any:
+    """A gradient without the bucket that it is a part of: torch pickles the whole of it with each part."""
+    torch = sys.modules["torch"]
+    if type(gradient) is not torch.Tensor or gradient.layout is not torch.strided or gradient.requires_grad:
+        return gradient
+    return gradient.clone() if gradient.untyped_storage().nbytes() > gradient.nbytes else gradient
 
 
 def _has_graph(value: Any) -> bool:

@@ -101,6 +101,17 @@ def test_gradients_cross() -> None:
     assert [parameter.tolist() for parameter in found.parameters()] == [[[-2.0, -2.0]], [-2.0]]
 
 
+def test_a_gradient_crosses_without_the_bucket_that_it_is_part_of() -> None:
+    bucket = torch.arange(100_000.0)
+    weights = [torch.nn.Parameter(torch.zeros(1_000)) for _ in range(100)]
+    for weight, gradient in zip(weights, bucket.split(1_000), strict=True):
+        weight.grad = gradient
+    content = pickled(Arguments((weights,)))
+    assert len(content) < 2_000_000
+    (found,) = pickle.loads(content).by_position
+    assert torch.equal(torch.cat([weight.grad for weight in found]), bucket)
+
+
 def test_pinned_memory_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned = []
 
