@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,6 +53,8 @@ def pickled(arguments: Arguments) -> bytes:
     buffer = io.BytesIO()
     try:
         _Pickler(buffer).dump(arguments)
+    except NotFreshError:
+        raise
     except Exception as error:
         raise NotFreshError(f"its arguments cannot be pickled: {type(error).__name__}: {error}") from None
     try:
@@ -61,20 +63,29 @@ def pickled(arguments: Arguments) -> bytes:
         raise NotFreshError(f"settings of torch cannot be pickled: {type(error).__name__}: {error}") from None
     if b"__main__" in buffer.getvalue():
         raise NotFreshError("its arguments hold objects of types that __main__ defines")
-    if _has_graph(arguments.values):
-        raise NotFreshError(
-            "its arguments belong to an autograd graph of this process: compute them inside the function"
-        )
     return buffer.getvalue()
 
 
 class _Pickler(pickle.Pickler):
     """Keeps what torch's own pickling of tensors leaves out: gradients and pinned memory."""
 
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self._computed: set[int] = set()
+
     def reducer_override(self, value: Any) -> Any:
         torch = sys.modules.get("torch")
-        if torch is None or not isinstance(value, torch.Tensor) or not value.is_leaf:
+        if torch is not None and isinstance(value, torch.nn.Module):
+            # What a module keeps of its last call it computes again in the next one, such as the weight of `weight_norm`.
+            self._computed.update(map(id, vars(value).values()))
+        if torch is None or not isinstance(value, torch.Tensor):
             return NotImplemented
+        if not value.is_leaf:
+            if id(value) in self._computed:
+                return NotImplemented
+            raise NotFreshError(
+                "its arguments belong to an autograd graph of this process: compute them inside the function"
+            )
         is_pinned = type(value) is torch.Tensor and value.layout is torch.strided and value.is_pinned()
         if value.grad is None and not is_pinned:
             return NotImplemented
@@ -88,11 +99,6 @@ def _alone(gradient: Any) -> Any:
     if type(gradient) is not torch.Tensor or gradient.layout is not torch.strided or gradient.requires_grad:
         return gradient
     return gradient.clone() if gradient.untyped_storage().nbytes() > gradient.nbytes else gradient
-
-
-def _has_graph(value: Any) -> bool:
-    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, (tuple, list)) else ()
-    return getattr(value, "grad_fn", None) is not None or any(map(_has_graph, items))
 
 
 def check_state() -> None:

@@ -81,6 +81,10 @@ class Mine: ...
             [{"loss": torch.ones(1, requires_grad=True) * 2}],
             "its arguments belong to an autograd graph of this process",
         ),
+        (
+            types.SimpleNamespace(loss=torch.ones(1, requires_grad=True) * 2),
+            "its arguments belong to an autograd graph of this process",
+        ),
     ],
 )
 def test_arguments_that_cannot_cross_are_refused(value: Any, reason: str) -> None:
@@ -112,6 +116,13 @@ def test_a_gradient_crosses_without_the_bucket_that_it_is_part_of() -> None:
     assert torch.equal(torch.cat([weight.grad for weight in found]), bucket)
 
 
+def test_a_list_that_holds_itself_crosses() -> None:
+    held: list[Any] = [1]
+    held.append(held)
+    (found,) = pickle.loads(pickled(Arguments((held,)))).by_position
+    assert (found[0], found[1] is found) == (1, True)
+
+
 def test_pinned_memory_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned = []
 
@@ -127,9 +138,11 @@ def test_pinned_memory_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_module_that_keeps_what_it_computed_crosses() -> None:
     layer = torch.nn.Linear(1, 1)
-    layer.last = layer(torch.ones(1))
+    layer.last, layer.scale = layer(torch.ones(1)), torch.ones(1, requires_grad=True)
+    layer.scale.grad = torch.ones(1)
     (found,) = pickle.loads(pickled(Arguments((layer,)))).by_position
     assert torch.equal(found.last, layer.last)
+    assert found.scale.grad.tolist() == [1.0]
 
 
 def test_a_type_of_main_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
