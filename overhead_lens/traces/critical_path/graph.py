@@ -133,9 +133,9 @@ class _Builder:
         self._host = host
         self.work = device_work(trace.events, linked)
         self._waits = Waits(trace, self.work)
-        self._host_waits = self._waits.host_waits()
         self._start_ns, self._dur_ns = trace.events["start_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
         self._launch_ns = self._launch_points()
+        self._host_waits = self._waits.host_waits(self._unhindered_ns())
         self._passes = next(iter(threads.values())).passes if threads else NOTHING
         self._around = nearest(host)
         self._chains = self._made_chains()
@@ -294,23 +294,30 @@ class _Builder:
     def _latency_ns(self) -> Ints:
         """The usual latency between launch and start, per event."""
         work = self.work
-        free = (work.launch >= 0) & (self._reached_ns <= self._launch_ns) & self._idle_at_launch()
+        free = (work.launch >= 0) & (self._reached_ns <= self._launch_ns) & self._idle_at(self._launch_ns)
         by_launch = np.lexsort((work.start_ns, work.launch))
         launch = work.launch[by_launch]
         first = np.zeros(len(work), dtype=bool)
         first[by_launch[np.concatenate(([True], launch[1:] != launch[:-1]))]] = True
         return self._usual(work.start_ns - self._launch_ns, free & first, free)
 
-    def _idle_at_launch(self) -> Bools:
-        """Whether the device of each event was idle when its launch released it."""
+    def _unhindered_ns(self) -> Ints:
+        """By when each event would start by its call and its stream: after twice the median latency, and the usual gap."""
+        work = self.work
+        free = (work.launch >= 0) & (self._reached_ns <= work.called_ns) & self._idle_at(work.called_ns)
+        usual_ns = self._usual(work.start_ns - work.called_ns, free, np.zeros(len(work), dtype=bool))
+        return np.maximum(work.called_ns + 2 * usual_ns, self._reached_ns + self._gap_ns)
+
+    def _idle_at(self, times_ns: Ints) -> Bools:
+        """Whether the device of each event was idle at a time."""
         work = self.work
         idle = np.zeros(len(work), dtype=bool)
         for device in distinct_values(work.device).tolist():
             mine = np.flatnonzero(work.device == device)
             by_start = mine[np.argsort(work.start_ns[mine], kind="stable")]
             reached_ns = np.maximum.accumulate(work.end_ns[by_start])
-            before = np.searchsorted(work.start_ns[by_start], self._launch_ns[mine], "left") - 1
-            idle[mine] = (before < 0) | (reached_ns[before] <= self._launch_ns[mine])
+            before = np.searchsorted(work.start_ns[by_start], times_ns[mine], "left") - 1
+            idle[mine] = (before < 0) | (reached_ns[before] <= times_ns[mine])
         return idle
 
     @cached_property

@@ -13,8 +13,9 @@ that
 The waits within a captured graph are in no recording, so that they are always assumed.
 
 The call of a copy that begins before the call returns has waited for what was before the copy in its stream, for what its stream
-waited for (by recorded waits, or for copies that do not go to a device by the last rule above), and for the copy itself if that
-is over when it returns; an asynchronous call waits for no copy within devices, or from or to pinned memory.
+waited for (by recorded waits, or, for copies that do not go to a device and begin later than twice the usual time after their
+call, by the last rule above), and for the copy itself if that is over when it returns; an asynchronous call waits for no copy
+within devices, or from or to pinned memory.
 """
 
 from __future__ import annotations
@@ -119,9 +120,9 @@ class Waits:
         self._calls = runtime_rows(frame)
         self._by_stream = LaunchOrder(work, work.group)
 
-    def host_waits(self) -> HostWaits:
-        """Calls that block the host."""
-        parts = [*self._synchronizing(), *self._copies()]
+    def host_waits(self, expected_ns: Ints) -> HostWaits:
+        """Calls that block the host; ``expected_ns``: int64, by when each device event would start if it waited for no stream."""
+        parts = [*self._synchronizing(), *self._copies(expected_ns)]
         call, start_ns, work, assumed = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         late = np.zeros(len(call), dtype=bool)
         late[work >= 0] = self._work.end_ns[work[work >= 0]] > (self._start_ns + self._dur_ns)[call[work >= 0]]
@@ -259,7 +260,7 @@ class Waits:
             device_event = np.where((at >= 0) & (work.called_ns[last] < self._start_ns[rows]), last, -1)
         return device_event
 
-    def _copies(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+    def _copies(self, expected_ns: Ints) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
         """Copies that began during their call: it waited for what was before them, and for those that were over."""
         work = self._work
         copies = np.flatnonzero((work.kind == COPY) & (work.launch >= 0))
@@ -275,17 +276,15 @@ class Waits:
         over = work.end_ns[copies] <= end_ns
         yield call[behind], start_ns[behind], before[behind], np.zeros(int(behind.sum()), dtype=bool)
         yield call[over], work.start_ns[copies[over]], copies[over], np.zeros(int(over.sum()), dtype=bool)
-        yield from self._copies_behind_streams(copies[work.start_ns[copies] <= end_ns])
+        yield from self._copies_behind_streams(copies[work.start_ns[copies] <= end_ns], expected_ns)
 
-    def _copies_behind_streams(self, copies: Ints) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+    def _copies_behind_streams(self, copies: Ints, usual_ns: Ints) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
         """What copies that began during their call waited for on another stream."""
         work = self._work
         called_ns = work.called_ns
         to_host = copies[~where(self._events["name"], torch_names.COPY_TO_DEVICE.match)[work.rows[copies]]]
-        before = work.before[to_host]
-        reached_ns = np.where(before >= 0, work.end_ns[before], called_ns[to_host])
         expected_ns, begun = np.full(len(work), np.iinfo(np.int64).max), np.zeros(len(work), dtype=bool)
-        expected_ns[to_host] = np.maximum(called_ns[to_host], reached_ns)
+        expected_ns[to_host] = usual_ns[to_host]
         begun[copies] = True
         for waits, assumed in ((self.stream_waits, False), (self.assumed_stream_waits(expected_ns), True)):
             held = begun[waits.waiting] & (work.end_ns[waits.work] > called_ns[waits.waiting])

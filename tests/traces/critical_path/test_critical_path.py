@@ -603,3 +603,21 @@ def test_what_had_ended_stands_for_what_ended_too_late_by_the_clock() -> None:
     # The call returns at 12; the first kernel is done at 8, the second at 14.
     assert [share.total_ns for share in path.kinds if share.name == "wait"] == [4]
     assert on_path(path) == {"launch": 1, "launch_latency": 1, "compute": 6, "wait": 4, "python": 3}
+
+
+def test_a_copy_that_begins_as_soon_as_usual_waited_for_no_other_stream() -> None:
+    entries = [timed(0, 2000, "train.py(1): step", "python_function")]
+    for at in range(20):
+        entries += [
+            timed(20 * at, 2, "cudaLaunchKernel", "cuda_runtime", correlation=at + 1),
+            timed(20 * at + 10, 4, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=at + 1),
+        ]
+    entries += [
+        timed(500, 2, "cudaLaunchKernel", "cuda_runtime", correlation=100),
+        timed(510, 497, "prefetch", "kernel", (0, 9), device=0, stream=9, correlation=100),
+        timed(1000, 16, "cudaMemcpyAsync", "cuda_runtime", correlation=101),
+        timed(1010, 2, "Memcpy DtoH (Device -> Pageable)", "gpu_memcpy", (0, 7), device=0, stream=7, correlation=101),
+    ]
+    path = window(*entries)
+    assert on_path(path).get("compute", 0) == 0
+    assert path.assumed == {}
