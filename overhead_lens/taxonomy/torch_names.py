@@ -96,9 +96,9 @@ EVENT_SYNCHRONIZE = re.compile(r"EventSynchronize|urEventWait|ze(Event|Fence)Hos
 STREAM_WAITS = re.compile(r"StreamWaitEvent")
 ANY_COPY = re.compile(r"[mM]emcpy")
 PAGEABLE_COPY = re.compile(r"Memcpy .*Pageable")
-NON_BLOCKING_COPY = re.compile(r"Memcpy (DtoD|PtoP|.*Pinned)")
+NON_BLOCKING_COPY = re.compile(r"Memcpy (DtoD|PtoP|(?!HtoH).*Pinned)")
 COPY_TO_DEVICE = re.compile(r"Memcpy HtoD")
-ASYNCHRONOUS_COPY = re.compile(r"(cuda|hip)Memcpy\w*Async")
+ASYNCHRONOUS_COPY = re.compile(r"(cu|cuda|hip)Memcpy\w*Async")
 RELEASE = re.compile(r"(cuda|hip)Free$|cuMemFree(_v2)?$")
 DRIVER_ALLOCATION = re.compile(
     r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$|hipExtMallocWithFlags$"

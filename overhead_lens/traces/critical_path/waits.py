@@ -15,7 +15,7 @@ The waits within a captured graph are in no recording, so that they are always a
 The call of a copy that begins before the call returns has waited for what was before the copy in its stream, for what its stream
 waited for (by recorded waits, or, for copies that do not go to a device and begin later than twice the usual time after their
 call, by the last rule above), and for the copy itself if that is over when it returns; an asynchronous call waits for no copy
-within devices, or from or to pinned memory.
+within devices, or between a device and pinned memory.
 """
 
 from __future__ import annotations

@@ -355,18 +355,32 @@ def test_a_blocking_copy_waits_for_what_its_stream_waited_for(
 
 
 @pytest.mark.parametrize(
-    "copied",
-    ["Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"],
+    ("called", "copied"),
+    [
+        ("cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)"),
+        ("cudaMemcpyAsync", "Memcpy HtoD (Pinned -> Device)"),
+        ("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pinned)"),
+        ("cuMemcpyDtoDAsync_v2", "Memcpy DtoD (Device -> Device)"),
+    ],
 )
-def test_nothing_waits_for_an_asynchronous_copy_of_pinned_memory(copied: str) -> None:
+def test_nothing_waits_for_an_asynchronous_copy_between_device_and_pinned_memory(called: str, copied: str) -> None:
     path = window(
         timed(0, 20, "f.py(1): f", "python_function"),
-        call("  [-------)", 1, "cudaMemcpyAsync"),
+        call("  [-------)", 1, called),
         kernel("    [--)", 1, copied, "gpu_memcpy"),
     )
     assert on_path(path) == {"python": 12, "launch": 8}
     assert if_free(path.kinds)["copy"] == 20
     assert path.slack == (Slack(copied, "0", 1, 0, 20 - 7, 20 - 7),)
+
+
+def test_a_copy_within_host_memory_blocks_its_call() -> None:
+    path = window(
+        timed(0, 20, "f.py(1): f", "python_function"),
+        call("  [-------)", 1, "cudaMemcpyAsync"),
+        kernel("    [--)", 1, "Memcpy HtoH (Pinned -> Pinned)", "gpu_memcpy"),
+    )
+    assert on_path(path) == {"python": 12, "launch": 5, "copy": 3}
 
 
 def test_the_caller_waits_for_the_backward_pass() -> None:
