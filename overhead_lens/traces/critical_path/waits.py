@@ -1,11 +1,11 @@
 """What waited for a device: calls of the host that block until work is done, and streams that wait for other streams.
 
 ``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and which
-call recorded an event. Most recordings have none. There, and for events recorded before the trace began, it is assumed
-that
+call recorded an event. Most recordings have none. There it is assumed that
 
 - a stream synchronization waits for the stream that its thread launched to last;
-- an event synchronization, and a release of device memory, waits for what ended last of all that was launched before;
+- an event synchronization, and a release of device memory, waits for what ended last of all that was launched before (so does,
+  in any trace, an event synchronization for an event recorded before the trace began);
 - a device event that starts later than its launch and its stream explain has waited for what ended last before it on another
   stream of its device, if that is later than what is known to lead to it, was launched earlier, and a wait for an event was
   called in between (in a trace that has no such calls at all, or within one captured graph: without one).
