@@ -97,7 +97,11 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Ladder(Result):
-    """All rungs of one scenario; ``layers`` are of the compiled call, outermost first, and none if a rung is missing."""
+    """All rungs of one scenario.
+
+    Attributes:
+        layers: Of the compiled call, outermost first; none if a rung is missing.
+    """
 
     subject: Subject
     processes: int
