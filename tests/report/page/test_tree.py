@@ -107,6 +107,13 @@ def test_innermost_frames_stay_however_many_callers_others_have() -> None:
     assert sum(node.parent == 0 for node in nodes) == 300
 
 
+def test_innermost_frames_that_are_too_small_take_no_place() -> None:
+    cold = [stack(USER, f"cold{at} (libx.so)") for at in range(50)]
+    callers = [stack(USER, f"a{at} (liba.so)", ADD, count=1_000) for at in range(5)]
+    result = folded(callers_of(tree(*callers, *cold)), 20, 0.05)
+    assert [node.total for node in result.nodes if node.parent == 1 and not node.folded] == [1_000] * 5
+
+
 def test_the_page_says_what_is_folded_of_both_trees() -> None:
     stacks = [stack(USER, ADD, f"at::native::k{at}_kernel (libtorch_cpu.so)") for at in range(1_500)]
     picture, said = icicle(tree(*stacks), 1_500, "call", ())

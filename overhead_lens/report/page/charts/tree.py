@@ -143,16 +143,16 @@ def _most_seen(lines: Counter[int]) -> int:
 def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
     """The tree with at most ``most`` frames, each of at least ``least_share`` of the root; what is smaller is folded.
 
-    Frames directly below the root stay first, then the largest; of one size, the outermost. A frame is never smaller than
-    those that it calls, so whoever stays has its callers.
+    Of those that are large enough, frames directly below the root stay first, then the largest; of one size, the outermost. A
+    frame is never smaller than those that it calls, so whoever stays has its callers.
     """
     if not nodes:
         return Folded((), 0, 0)
     depths = [0]
     for node in nodes[1:]:
         depths.append(depths[node.parent] + 1)
-    order = sorted(range(len(nodes)), key=lambda at: (depths[at] > 1, -nodes[at].total, depths[at]))
-    stays = {at for at in order[:most] if nodes[at].total >= least_share * nodes[0].total}
+    large = [at for at, node in enumerate(nodes) if node.total >= least_share * nodes[0].total]
+    stays = set(sorted(large, key=lambda at: (depths[at] > 1, -nodes[at].total, depths[at]))[:most])
     # Where a frame stands in the result; one that is folded stands at its nearest caller that is not.
     places = [0]
     result = [nodes[0]]
