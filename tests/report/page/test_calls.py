@@ -24,7 +24,7 @@ def test_where_the_trace_divides_a_call_its_stacks_are_said_to_differ(tmp_path: 
         for ns in [1_000 if each.category == "kernel" else 0]
     )
     traced = replace(budget, host=host)
-    differs = "Other evidence corrects these stacks in the budget: python 0 ns (by stacks 1.00 µs), kernel 1.00 µs (by stacks 0 ns)."
+    differs = "Other evidence corrects these stacks in the budget, here on the scale of the stacks: python 0 ns (by stacks 1.00 µs), kernel 1.00 µs (by stacks 0 ns)."
     whole = "300 stacks; the whole width is 1.00 µs per call."
     assert words(breakdown_outline(budget), "Sampled stacks") == [whole]
     assert words(breakdown_outline(traced), "Sampled stacks") == [whole, differs]

@@ -163,7 +163,7 @@ def test_where_the_budget_corrects_stacks_is_said(tmp_path: Path) -> None:
     steps = bare(*(20 * [{"ns": 1_000, "user_ns": 600, "system_ns": 400, "faults": 2}]))
     turn = [main(KERNEL, 800), main(WORK, 200)]
     page = run_outline(run_budget_of(store(tmp_path / "run", run_of(*steps), [turn]), CLASSIFIER))
-    said = "Other evidence corrects these stacks in the budget: allocation 400 ns (by stacks 0 ns), kernel 400 ns (by stacks 800 ns)."
+    said = "Other evidence corrects these stacks in the budget, here on the scale of the stacks: allocation 400 ns (by stacks 0 ns), kernel 400 ns (by stacks 800 ns)."
     assert words(page, "Sampled stacks")[-1] == said
     assert len(words(run_outline(stored(tmp_path / "right")), "Sampled stacks")) == 1
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from overhead_lens.readers.py_spy.stacks import parse_stacks
 from overhead_lens.report.outline import Notes
-from overhead_lens.report.page.charts.icicle import difference_icicle, icicle
+from overhead_lens.report.page.charts.icicle import corrected, difference_icicle, icicle
 from overhead_lens.report.page.charts.tree import ROOT, Node, callers_of, folded, tree_of
 from overhead_lens.report.page.model import Icicle
 from overhead_lens.stack import Stack
@@ -137,8 +137,12 @@ def test_what_the_budget_corrects_is_said_on_the_scale_of_the_stacks() -> None:
     ]
     _, said = icicle(tree(stack(USER)), 500, "watch", host)
     assert isinstance(said, Notes)
-    words = "Other evidence corrects these stacks in the budget: python 400 ns (by stacks 500 ns), wait 100 ns (by stacks 0 ns)."
+    words = "Other evidence corrects these stacks in the budget, here on the scale of the stacks: python 400 ns (by stacks 500 ns), wait 100 ns (by stacks 0 ns)."
     assert said.lines[1:] == [words]
+
+
+def test_the_budget_corrects_no_stacks_where_none_were_counted() -> None:
+    assert corrected(tree(stack(USER, count=0)), 500, [HostCategory("python", 500, (500, 500), 1.0, "samples")]) == []
 
 
 def test_the_page_says_what_is_folded_of_a_difference() -> None:

@@ -60,7 +60,9 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str, host: Sequence[Host
 
 
 def corrected(nodes: Sequence[Node], whole_ns: float, host: Sequence[HostCategory]) -> list[str]:
-    """The categories of which the budget has clearly more or less than the stacks show."""
+    """The categories of which the budget has clearly more or less than the stacks show, scaled to ``whole_ns``."""
+    if not nodes:
+        return []
     stacks: Counter[str] = Counter()
     for node in nodes:
         stacks[node.attribution.category] += node.own
@@ -72,7 +74,8 @@ def corrected(nodes: Sequence[Node], whole_ns: float, host: Sequence[HostCategor
         for category, ns, shown_ns in times
         if abs(ns - shown_ns) > _CORRECTED_SHARE * whole_ns
     ]
-    return [f"Other evidence corrects these stacks in the budget: {', '.join(others)}."] if others else []
+    said = f"Other evidence corrects these stacks in the budget, here on the scale of the stacks: {', '.join(others)}."
+    return [said] if others else []
 
 
 def _tile(node: Node, times: Sequence[str]) -> Tile:

@@ -112,7 +112,8 @@ class _Growing:
 def callers_of(nodes: Sequence[Node]) -> list[Node]:
     """The stacks of a tree from their innermost frames on: below each frame its callers; the root stays on top.
 
-    Stacks end in the frames directly below the root; callers have no time of their own.
+    Stacks end in the frames directly below the root; callers have no time of their own. Of the lines of a node only the
+    one that was seen most counts.
     """
     places: dict[tuple[int, str, Attribution], int] = {}
     frames = list(nodes[:1])
