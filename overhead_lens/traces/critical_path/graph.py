@@ -306,7 +306,8 @@ class _Builder:
         work = self.work
         free = (work.launch >= 0) & (self._reached_ns <= work.called_ns) & self._idle_at(work.called_ns)
         usual_ns = self._usual(work.start_ns - work.called_ns, free, np.zeros(len(work), dtype=bool))
-        return np.maximum(work.called_ns + 2 * usual_ns, self._reached_ns + self._gap_ns)
+        expected_ns: Ints = np.maximum(work.called_ns + 2 * usual_ns, self._reached_ns + self._gap_ns)
+        return expected_ns
 
     def _idle_at(self, times_ns: Ints) -> Bools:
         """Whether the device of each event was idle at a time."""
