@@ -144,8 +144,8 @@ def _most_seen(lines: Counter[int]) -> int:
 def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
     """The tree with at most ``most`` frames, each of at least ``least_share`` of the root; what is smaller is folded.
 
-    Of those that are large enough, frames directly below the root stay first, then the largest; of one size, the outermost. A
-    frame is never smaller than those that it calls, so whoever stays has its callers.
+    Frames directly below the root stay first, then the largest; frames of one size stay the outermost first. A frame is never
+    smaller than those that it calls, so whoever stays has its callers.
     """
     if not nodes:
         return Folded((), 0, 0)
