@@ -86,11 +86,16 @@ class _Pickler(pickle.Pickler):
             raise NotFreshError(
                 "its arguments belong to an autograd graph of this process: compute them inside the function"
             )
-        is_pinned = type(value) is torch.Tensor and value.layout is torch.strided and value.is_pinned()
+        is_pinned = type(value) is torch.Tensor and value.layout is torch.strided and _is_pinned(value)
         if value.grad is None and not is_pinned:
             return NotImplemented
         make, parts, *state = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
         return rebuilt, (make, parts, _alone(value.grad), is_pinned), *state
+
+
+def _is_pinned(tensor: Any) -> bool:
+    """Whether a tensor's memory is pinned. To ask before CUDA is initialized would initialize it, and nothing is pinned then."""
+    return bool(sys.modules["torch"].cuda.is_initialized() and tensor.is_pinned())
 
 
 def _alone(gradient: Any) -> Any:

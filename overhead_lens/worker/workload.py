@@ -214,9 +214,9 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         value = rest.pop()
         if isinstance(value, torch.Tensor):
             yield value
-        elif id(value) not in seen:
+        elif id(value) not in seen and (held := _held(value)):
             seen[id(value)] = value
-            rest += reversed(_held(value))
+            rest += reversed(held)
 
 
 def _held(value: Any) -> Sequence[Any]:

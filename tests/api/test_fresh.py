@@ -123,8 +123,15 @@ def test_a_list_that_holds_itself_crosses() -> None:
     assert (found[0], found[1] is found) == (1, True)
 
 
+def test_without_cuda_no_memory_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda _: pytest.fail("it would initialize CUDA"))
+    (found,) = pickle.loads(pickled(Arguments((torch.ones(2),)))).by_position
+    assert found.tolist() == [1.0, 1.0]
+
+
 def test_pinned_memory_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
 
     def pin_memory(tensor: torch.Tensor) -> torch.Tensor:
         pinned.append(tensor.tolist())
