@@ -360,7 +360,7 @@ def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arg
 def _request(target: Target, arguments: Arguments, compiles: bool, effort: Effort, command: str) -> Request:
     torch = sys.modules.get("torch")
     threads = {} if torch is None else {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    # Modules are searched where this process does, and in the working directory at last.
+    # Workers search for modules where this process does, and last in the working directory.
     folders = [folder or str(Path.cwd()) for folder in (*sys.path, "") if isinstance(folder, str)]
     return Request(
         target=target,

@@ -25,11 +25,9 @@ class When(Enum):
 
     TIMED = auto()  # Every timed one, one after the other.
     SAMPLED = auto()  # Every timed one after that, as many at once as cores are idle (``SideBySide``).
-    RECORDED = (
-        auto()
-    )  # The traced one: a timed one that has been sampled, beside another that is sampled (``SideBySide``).
+    RECORDED = auto()  # The traced one, after it was sampled, while another is sampled (``SideBySide``).
     TRACED = auto()  # The traced one after that, by itself.
-    CHANGED = auto()  # Every timed one after that, one after the other: the call is no longer what was timed.
+    CHANGED = auto()  # Every timed one after that, one after the other: the instrument changes the call.
     LAST = auto()  # The last timed one, at its end.
     AFTERWARDS = auto()  # Processes of its own, when all others have ended.
 

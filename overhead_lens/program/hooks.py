@@ -222,14 +222,14 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
             weakref.finalize(optimizer, numbers.pop, own).atexit = False
         return numbers[own]
 
-    # The parameter that each has updated first in its last call.
+    # The first parameter of each optimizer's last call. An optimizer that always begins with the same one is called once a step.
     begun_with: dict[int, int] = {}
 
     def is_step(optimizer: Any, key: int) -> bool:
         try:
             before, begun_with[key] = begun_with.get(key), id(next(_updated(optimizer), None))
             return before == begun_with[key] or _updates_first(optimizer)
-        except Exception:  # its class replaces what it walks through
+        except Exception:  # a subclass may have another kind of `state` or `param_groups`
             return True
 
     def stepped(optimizer: Any, _args: object, _kwargs: object) -> None:
@@ -241,10 +241,9 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
 
 
 def _updates_first(optimizer: Any) -> bool:
-    """Whether the first parameter for which an optimizer has a state is among those that it updates now.
+    """Whether an optimizer updates, in this call, the first parameter for which it has a state; True without a state.
 
-    DeepSpeed calls its optimizer for one part of the parameters after the other. If the program takes that parameter out, each
-    call updates the same one first as the call before it.
+    DeepSpeed calls an optimizer once for each part of the parameters. Only the call for the first part ends a step.
     """
     tensor = getattr(sys.modules.get("torch"), "Tensor", ())
     first = next((each for each in getattr(optimizer, "state", ()) if isinstance(each, tensor)), None)

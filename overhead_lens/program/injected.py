@@ -65,7 +65,7 @@ def _is_other_prepared(torch: Any) -> bool:
     """Whether a profiler of the program warms up: it records as soon as its schedule says so."""
     kind = torch.autograd.profiler.profile
     profiles: list[Any] = [each for each in gc.get_objects() if type(each) is kind]
-    # One that is not enabled has no further attributes.
+    # A profile that is not enabled has no attribute `entered`.
     return any(profile.enabled and profile.entered and profile.kineto_results is None for profile in profiles)
 
 

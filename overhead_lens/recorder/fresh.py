@@ -94,12 +94,12 @@ class _Pickler(pickle.Pickler):
 
 
 def _is_pinned(tensor: Any) -> bool:
-    """Whether a tensor's memory is pinned. To ask before CUDA is initialized would initialize it, and nothing is pinned then."""
+    """Whether a tensor's memory is pinned. Before CUDA is initialized none is, and ``is_pinned`` might initialize it."""
     return bool(sys.modules["torch"].cuda.is_initialized() and tensor.is_pinned())
 
 
 def _alone(gradient: Any) -> Any:
-    """A gradient without the bucket that it is a part of: torch pickles the whole of it with each part."""
+    """A gradient with memory of its own: of a gradient that is a view, torch pickles the whole storage."""
     torch = sys.modules["torch"]
     if type(gradient) is not torch.Tensor or gradient.layout is not torch.strided or gradient.requires_grad:
         return gradient

@@ -156,7 +156,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Something that a reader may do; the title says in a sentence what was found and what it saves."""
+    """Advice; the title is a sentence that says what was found and what the advice saves."""
 
     title: str
     evidence: Sequence[str]

@@ -22,7 +22,7 @@ _SWITCHES = {
     "_get_mem_efficient_sdp_enabled": "_set_sdp_use_mem_efficient",
     "_get_mkldnn_enabled": "_set_mkldnn_enabled",
 }
-# A setting that is another name of one in another module, as `force_disable_caches` of inductor is, is left out of its own.
+# An alias, such as `force_disable_caches` of Inductor, is listed only by the module of the setting that it names.
 _COMPILER = (
     "torch._dynamo.config",
     "torch._functorch.config",
@@ -61,6 +61,6 @@ class Settings:
 
 
 def _changed(config: Any) -> dict[str, Any]:
-    """The settings that are not the defaults; ``config.patch`` leaves some that are, but were set."""
+    """The settings whose values are not the defaults; after ``config.patch`` torch lists others as well."""
     changed = config._get_dict(skip_default=True)  # noqa: SLF001
     return {name: value for name, value in changed.items() if value != config._config[name].default}  # noqa: SLF001

@@ -220,7 +220,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _held(value: Any) -> Sequence[Any]:
-    """What containers, modules, optimizers, bound methods and functions hold; the latter of what is defined around them."""
+    """Values in containers, modules, optimizers, bound methods, and closures of functions."""
     if isinstance(value, torch.nn.Module):
         return [*value.parameters(), *value.buffers()]
     if isinstance(value, torch.optim.Optimizer):
@@ -230,7 +230,7 @@ def _held(value: Any) -> Sequence[Any]:
     if isinstance(value, FunctionType):
         return [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
     if isinstance(value, weakref.ref):
-        # A scheduler of the learning rate replaces `optimizer.step` by a function that has one of these.
+        # Learning-rate schedulers replace `optimizer.step` by a function that holds the optimizer by a weak reference.
         return [value()]
     owner = getattr(value, "__self__", None)
     return [owner] if isinstance(owner, (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)) else []

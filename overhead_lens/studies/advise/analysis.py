@@ -144,7 +144,10 @@ def make_advice(
     together: Together | None,
     directory: str,
 ) -> Advice:
-    """Advice from budgets and timed blocks: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``."""
+    """Advice from budgets and timed blocks.
+
+    ``rows``: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``; ``collected_ns`` where it was measured.
+    """
     tried = [
         replace(each, host=_moved(each, base, captured.get(each.remedy)))
         for each in ranked(tried_remedies(meta.tried, rows))

@@ -33,7 +33,7 @@ class PhaseTime:
 
 
 def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple[PhaseTime, ...]:
-    """The phases of a run, which sum to its wall; ``set_up``: the main thread's stacks before the steps, but of compilations."""
+    """The phases of a run; they sum to its wall. ``set_up``: the main thread's stacks before the steps, without compilations."""
     meta = run.meta
     begin_ns, end_ns = meta.begun_ns, meta.begun_ns + meta.wall_ns
     if not begin_ns:

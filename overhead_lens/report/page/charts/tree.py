@@ -112,8 +112,8 @@ class _Growing:
 def callers_of(nodes: Sequence[Node]) -> list[Node]:
     """The stacks of a tree from their innermost frames on: below each frame its callers; the root stays on top.
 
-    Stacks end in the frames directly below the root; callers have no time of their own. Of the lines of a node only the
-    one that was seen most counts.
+    The time of a stack belongs to the frame directly below the root; callers have none of their own. A frame gets the line that
+    most of its stacks show, where all stacks of a node show the node's line.
     """
     places: dict[tuple[int, str, Attribution], int] = {}
     frames = list(nodes[:1])
@@ -144,8 +144,8 @@ def _most_seen(lines: Counter[int]) -> int:
 def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
     """The tree with at most ``most`` frames, each of at least ``least_share`` of the root; what is smaller is folded.
 
-    Frames directly below the root stay first, then the largest; frames of one size stay the outermost first. A frame is never
-    smaller than those that it calls, so whoever stays has its callers.
+    Frames directly below the root are chosen first, then the largest; of frames of equal size, the outermost. A frame is at
+    least as large as each frame that it calls, so the callers of a chosen frame are chosen, too.
     """
     if not nodes:
         return Folded((), 0, 0)
