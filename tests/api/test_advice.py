@@ -49,7 +49,8 @@ def one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     short = {"clock_budget_ns": 200_000_000, "samples_per_process": 1}
     monkeypatch.setattr(record._Recording, "_load", load_one)
-    monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=3, blocks=20, **short))
+    # With fewer processes, a neighbour on the core of one leaves the verdict open.
+    monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=5, blocks=20, **short))
     monkeypatch.setattr(record, "_BRIEF", replace(record._BRIEF, **short))
     monkeypatch.setattr(record, "_SCREENING_NS", 1_000_000_000)
     monkeypatch.setattr(api, "record_advice", recorded)
@@ -59,7 +60,6 @@ def one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_remedy")
 def test_a_function_is_advised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # Of two processes, a neighbour on the core of one would leave the verdict open.
     with little_effort(processes=3, sampled=False):
         advice = ol.advise(plain.one_by_one, torch.ones(8), times=8, quick=True)
     assert isinstance(advice, Advice)

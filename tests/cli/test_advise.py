@@ -84,7 +84,7 @@ NOT_TIMED = ("refuses", "fails", "fails_alone", "far", "compile")
 @pytest.mark.measures
 def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = {"clock_budget_ns": 200_000_000, "samples_per_process": 1}
-    monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=3, **short))
+    monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=5, **short))
     monkeypatch.setattr(record, "_BRIEF", replace(record._BRIEF, **short))
     monkeypatch.setattr(record, "_SCREENING_NS", 500_000_000)
     monkeypatch.setattr(record, "_MOST_CAPTURES", 2)
