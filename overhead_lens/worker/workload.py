@@ -12,13 +12,14 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from overhead_lens import scenario as scenarios
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.remedies.reached import PLAIN, holder_of
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, name_of, summary_of
 from overhead_lens.worker.collector import collecting_rarely
@@ -202,38 +203,35 @@ def _waiting(workload: Workload, output: Any) -> Workload:
 
 
 def devices_of(value: Any) -> tuple[torch.device, ...]:
-    """Devices beside the CPU that hold tensors of the value, each once."""
+    """Devices beside the CPU that hold tensors that a value reaches, each once."""
     devices = dict.fromkeys(tensor.device for tensor in _tensors(value))
     return tuple(device for device in devices if device.type not in {"cpu", "meta"})
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Tensors that a value holds; see ``_held``."""
+    """Tensors that a value reaches; classes are not entered: few of their methods are part of a call."""
     rest, seen = [value], {}
     while rest:
         value = rest.pop()
         if isinstance(value, torch.Tensor):
             yield value
-        elif id(value) not in seen and (held := _held(value)):
+        elif not isinstance(value, (*PLAIN, type)) and id(value) not in seen:
             seen[id(value)] = value
-            rest += reversed(held)
+            rest += reversed(_reached(value))
 
 
-def _held(value: Any) -> Sequence[Any]:
-    """Values in containers, modules, optimizers, bound methods, and closures of functions."""
-    if isinstance(value, torch.nn.Module):
-        return [*value.parameters(), *value.buffers()]
-    if isinstance(value, torch.optim.Optimizer):
-        return list(value.param_groups)
-    if isinstance(value, (tuple, list, Mapping)):
-        return list(value.values()) if isinstance(value, Mapping) else value
-    if isinstance(value, FunctionType):
-        return [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+def _reached(value: Any) -> Sequence[Any]:
+    """What an object refers to, and what the functions of libraries hold for their callers."""
     if isinstance(value, weakref.ref):
         # Learning-rate schedulers replace `optimizer.step` by a function that holds the optimizer by a weak reference.
         return [value()]
+    holder = holder_of(value)
+    if holder is not None:
+        return list(holder.parts.values())
+    if isinstance(value, FunctionType):
+        return list(value.__closure__ or ())
     owner = getattr(value, "__self__", None)
-    return [owner] if isinstance(owner, (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)) else []
+    return [owner] if isinstance(owner, torch.Tensor) else []
 
 
 def describe(workload: Workload) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +46,32 @@ def elsewhere(index: int = 1) -> torch.Tensor:
     tensor = torch.Tensor._make_subclass(Elsewhere, torch.ones(2))
     tensor.index = index
     return tensor
+
+
+WEIGHT = elsewhere()
+
+
+@dataclass
+class Trainer:
+    weight: torch.Tensor
+
+    def step(self) -> None:
+        self.weight.add_(1)
+
+    def other(self) -> None:
+        uses_a_global()
+
+
+def uses_a_global() -> None:
+    WEIGHT.add_(1)
+
+
+def uses_a_function() -> None:
+    [uses_a_global() for _ in range(3)]
+
+
+def uses_nothing() -> None:
+    Trainer(torch.ones(1)).step()
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +159,12 @@ def test_a_module_of_a_call_from_python_is_searched_where_the_caller_does(
         ((1, "x", None), []),
         (elsewhere(), ["cuda:1"]),
         ((torch.ones(1), {"a": [elsewhere(), elsewhere(0)]}, elsewhere()), ["cuda:1", "cuda:0"]),
-        (SimpleNamespace(x=elsewhere()), []),
+        (SimpleNamespace(x=elsewhere()), ["cuda:1"]),
+        (partial(print, elsewhere()), ["cuda:1"]),
+        (Trainer(elsewhere()).step, ["cuda:1"]),
+        (uses_a_global, ["cuda:1"]),
+        (uses_a_function, ["cuda:1"]),
+        (uses_nothing, []),
     ],
 )
 def test_where_tensors_are(value: Any, devices: list[str]) -> None:
