@@ -39,9 +39,7 @@ totals: 1000
 
 # What a worker takes of torch before it runs a call.
 NO_TORCH = """
-from types import SimpleNamespace
-Tensor, nn, manual_seed = type("Tensor", (), {}), SimpleNamespace(Module=type("Module", (), {})), int
-optim = SimpleNamespace(Optimizer=type("Optimizer", (), {}))
+Tensor, Generator, manual_seed = type("Tensor", (), {}), type("Generator", (), {}), int
 """
 
 
