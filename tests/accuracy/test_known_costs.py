@@ -26,11 +26,7 @@ SAMPLES = 250
 NATIVE = ["allocation, eager", "dispatch, eager", "kernel, eager", "binding, eager"]
 PYTHON = ["user_code, eager", "library_code, eager"]
 COMPILED = ["lambda_guard, compiled", "many_guards, compiled", "recompile, compiled"]
-# Their threads wait for each other, and longer where another program takes a core.
-THREADS = [
-    pytest.param(name, marks=pytest.mark.quiet)
-    for name in ("kernel, two threads", "user_code, two threads", "compiled, two threads")
-]
+THREADS = ["kernel, two threads", "user_code, two threads", "compiled, two threads"]
 
 SITE = {site.name: site for site in SITES}
 
