@@ -19,6 +19,8 @@ EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"
 LOOKUP = "lookup (libtorch_python.so)"
 TREE = "torch::dynamo::(anonymous namespace)::RootGuardManager::check_nopybind_template<FrameLocalsMapping> (libtorch_python.so)"
 GOMP = "0x7 (libgomp.so.1)"
+NEAREST = "at::native::(anonymous namespace)::upsample_nearest2d_kernel_impl (libtorch_cpu.so)"
+CHOOSING = "at::native::DispatchStubImpl::get_call_ptr (libtorch_cpu.so)"
 MALLOC = "malloc (libc.so.6)"
 UNRESOLVED = "0x7f01 (libc.so.6)"
 REPLAYING = "cudagraphify.<locals>.run (torch/_inductor/compile_fx.py:1875)"
@@ -129,6 +131,18 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
                 "convolution_backward(at::Tensor&)::{lambda()#1}::operator() const",
             )
         ),
+        *(
+            (
+                (USER, BINDING, ENTRY, *above, f"at::native::(anonymous namespace)::{symbol} (libtorch_cpu.so)"),
+                expected,
+            )
+            for above, symbol, expected in (
+                ((NEAREST,), "upsample_nearest_channels_last<float, nearest_idx>", "kernel"),
+                ((NEAREST, GOMP), "ColumnwiseMoments<float>", "kernel"),
+                ((), "upsample_nearest_channels_last<float, nearest_idx>", "dispatcher/op_setup"),
+            )
+        ),
+        ((USER, BINDING, ENTRY, NEAREST, CHOOSING), "dispatcher/op_setup"),
         ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", GOMP), "wait/parallel"),
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
