@@ -153,7 +153,9 @@ def _at_speed(budget: Budget, log_scale: float, decided: float) -> Budget:
     factors[wait] = max(breakdown.wall.ns - factor * rest_ns, 0.0) / own_ns[wait]
     by_name = dict(zip(HOST_CATEGORIES, factors.tolist(), strict=True))
     sizes = round_to_sum((own_ns * factors).tolist(), breakdown.wall.ns)
-    host = tuple(map(_rescaled_category, breakdown.host, sizes, factors.tolist()))
+    own_shares = np.array([category.share for category in breakdown.host]) * factors
+    each = zip(breakdown.host, sizes, factors.tolist(), (own_shares / own_shares.sum()).tolist(), strict=True)
+    host = tuple(replace(_rescaled_category(old, ns, scale), share=share) for old, ns, scale, share in each)
     shares = budget.process_shares * factors
     return replace(
         budget,

@@ -317,6 +317,11 @@ def test_a_slower_processor_slows_neither_a_device_nor_io(base: Budget, decided:
 def test_a_slower_processor_slows_its_own_categories_by_all_of_it(base: Budget, new: Budget) -> None:
     delta = compare_budgets(base, timed(new, new.blocks["call_ns"], reference_ns=840))
     assert max(abs(change.delta_ns) for change in delta.host) <= 20
+    assert {change.verdict for change in delta.host} == {"same"}
+    for side in (delta.base, delta.new):
+        assert [each.share for each in side.host] == pytest.approx(
+            [each.ns / side.wall.ns for each in side.host], abs=1e-3
+        )
     limits = [parse_limit("python=100ns"), parse_limit("wait=100ns")]
     assert [found.state for found in check_limits(delta, limits)] == ["kept", "kept"]
     swapped = compare_budgets(timed(new, new.blocks["call_ns"], reference_ns=840), base)
