@@ -244,11 +244,12 @@ def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
         key=lambda pair: (-pair[0].most_ns, -pair[1].length, int(pair[1].places[0])),
     )
     selected = list(islice(_distinct(scored, _alone(items)[tokens]), _MOST))
-    first = np.array([tokens[repeat.places[0]] for _, repeat in selected], dtype=np.int64)
+    begun = [tokens[repeat.places] for _, repeat in selected]
+    first = np.array([at[np.argmin(items.start_ns[at])] for at in begun], dtype=np.int64)
     places = _around(host, items.thread[first], items.called_ns[first]) if selected else []
     return [
-        _with_times(repeat, tokens, bound, items, place)
-        for (bound, repeat), place in zip(selected, places, strict=True)
+        _with_times(repeat, tokens, bound, items, at, place)
+        for (bound, repeat), at, place in zip(selected, first.tolist(), places, strict=True)
     ]
 
 
@@ -336,9 +337,10 @@ def _distinct(scored: Sequence[tuple[_Bound, Repeat]], alike: Bools) -> Iterator
             yield bound, repeat
 
 
-def _with_times(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequence[str]) -> Repeated:
+def _with_times(
+    repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, first: int, place: Sequence[str]
+) -> Repeated:
     at = tokens[repeat.places[:, None] + np.arange(repeat.length)]
-    first = int(at[0, 0])
     operator, module, line = place
     sequence = RepeatedSequence(
         items.kind,

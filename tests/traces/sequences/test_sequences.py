@@ -113,6 +113,15 @@ def test_idle_time_that_two_streams_wait_through_counts_once() -> None:
     assert whole.idle_ns == 2 * 20 + 50  # and 50 to 100
 
 
+def test_the_first_place_is_the_earliest_of_all_streams() -> None:
+    def pair(start: int, stream: int, correlation: int) -> list[dict]:
+        calls = [launched(start + at, 1, correlation + at) for at in range(2)]
+        return [*calls, work(start + 2, 1, "a", correlation, stream), work(start + 5, 1, "b", correlation + 1, stream)]
+
+    (sequence,) = found(*pair(20, 7, 1), *pair(0, 9, 3))
+    assert (sequence.lanes, sequence.lane, sequence.start_ns) == (2, "device 0 stream 9", 2)
+
+
 def test_nothing_repeats_from_one_stream_to_the_next() -> None:
     # "a b" only if the end of one stream and the start of another were neighbours.
     entries = [
