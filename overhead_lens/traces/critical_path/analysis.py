@@ -71,18 +71,16 @@ class WindowAnalysis:
     Args:
         step: Number of the step; None for the whole window.
         window: Of positive length.
-        leaving: Edges whose earlier node is in the window and whose later one is behind it.
-        whole: An edge that lasts over all of the window; -1 for none.
+        beyond: Edges that last from in the window, or from before it, until after its end.
     """
 
-    def __init__(self, graph: Graph, step: int | None, window: Window, leaving: Ints, whole: int) -> None:
+    def __init__(self, graph: Graph, step: int | None, window: Window, beyond: Ints) -> None:
         self._graph = graph
         self.step = step
         self.window = window
         self._low, self._high = _inside(graph, window)
         self._edges = slice(int(graph.first[self._low]), int(graph.first[self._high]))
-        self._leaving = leaving
-        self._whole = whole
+        self._beyond = beyond
         self._made = self._window_graph()
         self._path = self._made.path()
 
@@ -97,7 +95,8 @@ class WindowAnalysis:
         weight_ns[before] = np.clip(reach_ns, 0, weight_ns[before])
         delay_ns = np.minimum(graph.delay_ns[low:high], graph.time_ns[low:high] - start_ns)
         last, last_weight_ns, last_label, self._last_edge = self._lasts()
-        label, delay_label, last_label = self._labelled(graph.label[edges], graph.delay_label[low:high], last_label)
+        labels = graph.label[edges], graph.delay_label[low:high], last_label, graph.label[self._beyond]
+        label, delay_label, last_label, self._beyond_label = self._labelled(*labels)
         return WindowGraph(
             graph.first[low : high + 1] - self._edges.start,
             np.where(before, SOURCE, source - low),
@@ -119,25 +118,28 @@ class WindowAnalysis:
 
     def _lasts(self) -> tuple[Ints, Ints, Ints, Ints]:
         """The edges to the window's end; among equally long chains the first is the path (the busiest thread's, the latest)."""
-        graph, (start_ns, end_ns), low = self._graph, self.window.bounds, self._low
+        graph, low = self._graph, self._low
         nodes = low + np.flatnonzero(graph.decides[low : self._high])
-        leaving = self._leaving
-        source = graph.source[leaving]
-        whole = np.array([self._whole] if self._whole >= 0 else [], dtype=np.int64)
-        lane = graph.lane[np.concatenate((source, nodes, graph.source[whole]))]
-        order = np.lexsort((-np.concatenate((source, nodes, graph.source[whole])), lane))
+        decides = graph.decides[graph.source[self._beyond]]
+        edges = self._beyond[decides]
+        source = graph.source[edges]
+        begin = np.concatenate((source, nodes))
+        order = np.lexsort((-begin, graph.lane[begin]))
         columns = (
-            (source - low, nodes - low, np.full(len(whole), SOURCE)),
-            (
-                np.minimum(graph.weight_ns[leaving], end_ns - graph.time_ns[source]),
-                np.zeros_like(nodes),
-                np.full(len(whole), end_ns - start_ns),
-            ),
-            (graph.label[leaving], np.zeros_like(nodes), graph.label[whole]),
-            (leaving, np.full(len(nodes), -1), whole),
+            (np.where(source < low, SOURCE, source - low), nodes - low),
+            (self._beyond_ns[decides], np.zeros_like(nodes)),
+            (graph.label[edges], np.zeros_like(nodes)),
+            (edges, np.full(len(nodes), -1)),
         )
         last, weight_ns, label, edge = (np.concatenate(column).astype(np.int64)[order] for column in columns)
         return last, weight_ns, label, edge
+
+    @property
+    def _beyond_ns(self) -> Ints:
+        """The part inside the window of the edges that last beyond it."""
+        start_ns, end_ns = self.window.bounds
+        begun: Ints = end_ns - np.maximum(start_ns, self._graph.time_ns[self._graph.source[self._beyond]])
+        return begun
 
     @cached_property
     def parts(self) -> Parts:
@@ -158,7 +160,7 @@ class WindowAnalysis:
         delay_ns, delay_label = np.append(delay_ns, 0), np.append(delay_label, 0)
         kind = np.append(kind, -1)
         # An edge's work is on the lane where it begins; delay and unexplained time are on the lane where it ends.
-        own = lane[-1] if len(lane) else self._lane_of(self._whole)
+        own = lane[-1] if len(lane) else self._lane_of(int(self._last_edge[end]) if end >= 0 else -1)
         to = np.append(lane, own)
         begin = np.concatenate((to[:1], lane)) if len(lane) else to
         entering = np.flatnonzero(led & (made.source[via] < 0)) if len(made.source) else np.zeros(0, dtype=np.int64)
@@ -204,8 +206,7 @@ class WindowAnalysis:
         edges = _LASTS[graph.kind[self._edges]]
         sums = sum_by(made.label[edges], made.weight_ns[edges], count)
         # An edge that leaves the window lasts inside it as well, wherever it leads.
-        leaving = np.flatnonzero(self._last_edge >= 0)
-        sums += sum_by(made.last_label[leaving], made.last_weight_ns[leaving], count)
+        sums += sum_by(self._beyond_label, self._beyond_ns, count)
         return np.maximum(sums, self.own)
 
     @cached_property
@@ -350,20 +351,16 @@ class PathAnalysis:
         self._window = window
         self._notes: list[str] = []
         chosen = self._chosen(window, steps)
-        _ = self._reaches_furthest
+        _ = self._lasting
         self.windows = side_by_side(lambda one: self.over(one[1], one[0]), chosen, events=len(graph.time_ns))
 
     def over(self, window: Window, step: int | None = None) -> WindowAnalysis:
         """The path of any window of positive length."""
-        graph = self.graph
-        low, high = _inside(graph, window)
-        by_source, source = self._lasting
-        first, past = np.searchsorted(source, [low, high], "left")
-        leaving = by_source[first:past]
-        leaving = leaving[self._target[leaving] >= high]
-        whole = int(self._reaches_furthest[first - 1]) if first else -1
-        spans = whole >= 0 and self._target[whole] >= high
-        return WindowAnalysis(graph, step, window, leaving, whole if spans else -1)
+        _, high = _inside(self.graph, window)
+        edges, source, reached = self._lasting
+        # Edges before the first that reaches beyond the window end before or in it.
+        able = edges[np.searchsorted(reached, high, "left") : np.searchsorted(source, high, "left")]
+        return WindowAnalysis(self.graph, step, window, able[self._target[able] >= high])
 
     def everywhere(self) -> Iterator[WindowAnalysis]:
         """The paths of the windows and of the intervals before, between and after them, in order."""
@@ -416,21 +413,17 @@ class PathAnalysis:
         return np.repeat(np.arange(len(graph.time_ns), dtype=np.int32), np.diff(graph.first))
 
     @cached_property
-    def _lasting(self) -> tuple[Ints, Ints]:
-        """Edges of the busiest thread and devices as long as the time between their nodes, by earlier node; these nodes."""
+    def _lasting(self) -> tuple[Ints, Ints, Ints]:
+        """Edges of threads and devices as long as the time between their nodes, by earlier node.
+
+        Returns:
+            The edges, their earlier nodes, and the latest node that each edge or one before it leads to.
+        """
         graph = self.graph
         spans = graph.weight_ns == graph.time_ns[self._target] - graph.time_ns[graph.source]
-        edges = np.flatnonzero(spans & (graph.weight_ns > 0) & graph.decides[graph.source])
-        edges = edges[np.isin(graph.kind[edges], (PROGRAM, EVENT))]
+        edges = np.flatnonzero(spans & (graph.weight_ns > 0) & np.isin(graph.kind, (PROGRAM, EVENT)))
         edges = edges[np.argsort(graph.source[edges], kind="stable")]
-        return edges, graph.source[edges]
-
-    @cached_property
-    def _reaches_furthest(self) -> Ints:
-        """For each edge that takes time, the edge up to it that ends last (a running argmax)."""
-        edges, _ = self._lasting
-        new = np.diff(np.maximum.accumulate(self._target[edges]), prepend=-1) > 0
-        return edges[np.maximum.accumulate(np.where(new, np.arange(len(edges)), 0))]
+        return edges, graph.source[edges], np.maximum.accumulate(self._target[edges])
 
 
 def _costliest(labels: StringTable, code: Ints, totals_ns: Ints) -> list[int]:

@@ -470,6 +470,30 @@ def test_a_kernel_that_lasts_over_all_of_a_step_beside_its_path() -> None:
     assert path.kernels == (Share("ncclDevKernel_AllReduce", 0, 7, 7),)
 
 
+def test_kernels_of_two_streams_that_last_over_all_of_a_step() -> None:
+    path = window(
+        drawn("     [------)", STEP, "user_annotation"),
+        call("[)", 1),
+        kernel(" [-----------------)", 1),
+        call(" [)", 2),
+        kernel("  [-----------------)", 2, "ncclDevKernel_AllReduce", stream=9),
+        call("   [----------------)", 3, "cudaDeviceSynchronize"),
+    )
+    # Without the one the other still takes as long.
+    assert path.kinds == (Share("compute", 7, 7, 7), Share("communication", 0, 7, 7))
+
+
+def test_work_of_another_thread_beside_the_path_counts_in_each_step_that_it_crosses() -> None:
+    first, second = critical_path(
+        drawn("[-----------------------------)", "aten::mul"),
+        drawn("  [-----)", STEP, "user_annotation"),
+        drawn("          [-----)", "ProfilerStep#2", "user_annotation"),
+        drawn("     [-----------------)", "aten::empty", thread=WORKER),
+    ).windows
+    assert first.kinds == (Share("dispatcher", 6, 6, 0), Share("allocation", 0, 3, 6))
+    assert second.kinds == (Share("dispatcher", 6, 6, 0), Share("allocation", 0, 6, 6))
+
+
 def test_slack_counts_what_is_on_the_path_of_other_steps() -> None:
     found = critical_path(
         timed(0, 40, "train.py(1): main", "python_function"),
