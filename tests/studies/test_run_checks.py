@@ -133,6 +133,10 @@ def test_what_recording_costs_is_taken_off(tmp_path: Path) -> None:
     slow = steps_traced(20_000, 20_000, 20_000, step_ns=40_000)
     found = budget(tmp_path / "slow", main(WORK, 500), main(KERNEL, 500), trace=slow, traced_ns=40_000, bare_ns=3_000)
     assert found.cross_checks[0].trace == Reading(1_500.0, (0.0, 3_000.0))
+    # A trace that shows operators does not give them no time.
+    brief = steps_traced(1_000, 1_000, 1_000, step_ns=40_000)
+    found = budget(tmp_path / "brief", main(WORK, 500), main(KERNEL, 500), trace=brief, traced_ns=40_000, bare_ns=3_000)
+    assert found.cross_checks[0].trace == Reading(545.0, (0.0, 1_000.0 + 90))
 
 
 def test_kernels_of_other_libraries_are_not_in_the_trace(tmp_path: Path) -> None:

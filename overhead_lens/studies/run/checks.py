@@ -121,8 +121,8 @@ def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Clas
     # The mean step less a recorded one: what takes this time, or took it in the recorded steps, is unknown.
     beyond_ns = wall_ns - (recorded.mean_ns - recorded.slower_ns)
     low, high = shown_ns - recorded.slower_ns + min(0.0, beyond_ns), shown_ns + max(0.0, beyond_ns)
-    ns, low, high = np.clip([(low + high) / 2, low - spread_ns, high + spread_ns], 0.0, wall_ns).tolist()
-    return Reading(ns, (low, high))
+    low, high = np.clip([low - spread_ns, high + spread_ns], 0.0, wall_ns).tolist()
+    return Reading((low + high) / 2, (low, high))
 
 
 def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, classifier: Classifier) -> Reading:
