@@ -88,23 +88,23 @@ def end_to_end_outline(comparison: EndToEnd) -> Outline:
 
 def job_outline(job: RunJob) -> Outline:
     """A job: its ranks side by side, then the slowest of them."""
-    slowest = job.slowest
-    usual_ns = median(run.wall.ns for run in job.ranks)
-    beyond = f", {slowest.wall.ns / usual_ns - 1:.0%} above the median of {len(job.ranks)} ranks" if usual_ns else ""
+    slowest, own_ns, usual_ns = job.slowest, max(job.own_ns), median(job.own_ns)
+    besides = " besides waiting in collectives" if own_ns < slowest.wall.ns else ""
+    beyond = f", {own_ns / usual_ns - 1:.0%} above the median of {len(job.ranks)} ranks" if usual_ns else ""
     why = f" {sentence(slowest)}" if slowest.samples else ""
     outline = run_outline(slowest)
     return replace(
         outline,
         title=f"{len(job.ranks)} ranks of one job: {shlex.join(slowest.command)}",
-        sentence=f"Rank {slowest.rank} is the slowest: {format_ns(slowest.wall.ns)} per {slowest.per}{beyond}.{why}",
+        sentence=f"Rank {slowest.rank} is the slowest: {format_ns(own_ns)} per {slowest.per}{besides}{beyond}.{why}",
         sections=Section.filled(_ranks(job), *outline.sections),
     )
 
 
 def _ranks(job: RunJob) -> Section:
     slowest = job.slowest
-    by_wall = sorted(job.ranks, key=lambda run: -run.wall.ns)
-    shown, brief = ({run.rank for run in (*by_wall[: most - 1], by_wall[-1])} for most in (_MOST_RANKS, _BRIEF_RANKS))
+    by_own = [run for _, run in sorted(zip(job.own_ns, job.ranks, strict=True), key=lambda each: -each[0])]
+    shown, brief = ({run.rank for run in (*by_own[: most - 1], by_own[-1])} for most in (_MOST_RANKS, _BRIEF_RANKS))
     columns = [names("rank"), Column(f"per {slowest.per}"), names("95 % interval", gives_way=1), names("where")]
     rows = [
         row(

@@ -25,9 +25,16 @@ class RunJob(Result):
         require(len(self.ranks) > 0, "a job without ranks")
 
     @property
+    def own_ns(self) -> tuple[int, ...]:
+        """Each rank's time per step without its wait for others in collectives, which stacks show: the whole step without."""
+        if not all(run.samples for run in self.ranks):
+            return tuple(run.wall.ns for run in self.ranks)
+        return tuple(run.wall.ns - run.category("wait").part_ns("collective") for run in self.ranks)
+
+    @property
     def slowest(self) -> RunBudget:
-        """The rank whose steps take longest."""
-        return max(self.ranks, key=lambda run: run.wall.ns)
+        """The rank with the most time of its own, for which the others wait."""
+        return max(zip(self.own_ns, self.ranks, strict=True), key=lambda each: each[0])[1]
 
 
 def job_of(path: Path, classifier: Classifier) -> RunJob:

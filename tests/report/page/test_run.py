@@ -15,7 +15,7 @@ from overhead_lens.report.outlines.run import job_outline, run_outline
 from overhead_lens.report.page.charts import steps as drawing
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget, run_budget_of
 from overhead_lens.studies.run.job import RunJob
-from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.host import HostCategory, Part
 from tests.drawn.processes import thread
 from tests.drawn.runs import COMPILING, KERNEL, OUTSIDE, PID, WAIT, WORK, bare, main, run_of, store, stretch
 from tests.drawn.stacks import CLASSIFIER
@@ -232,6 +232,30 @@ def test_ranks_are_bars_of_one_scale_and_the_late_one_is_named() -> None:
     ((_, *told),) = rows(page, "Ranks")
     assert [row[1] for row in told] == ["2.00 ms", "3.00 ms", "2.00 ms", "2.00 ms"]
     assert page.title == "4 ranks of one job: train.py --epochs 3"
+
+
+def waiting(run: RunBudget, collective_ns: int) -> RunBudget:
+    """The same rank, which spends a part of its step waiting in collectives."""
+    host = tuple(
+        replace(each, ns=collective_ns, parts=(Part("collective", collective_ns),))
+        if each.category == "wait"
+        else replace(each, ns=run.wall.ns - collective_ns if each.category == "python" else 0)
+        for each in run.host
+    )
+    return replace(run, host=host)
+
+
+def test_the_slowest_rank_is_the_one_for_which_the_others_wait_in_collectives() -> None:
+    first, second = ranks(2_000_000, 1_900_000).ranks
+    page = job_outline(RunJob((waiting(first, 1_500_000), waiting(second, 200_000)), "traces/job"))
+    assert page.sentence.startswith(
+        "Rank 1 is the slowest: 1.70 ms per step besides waiting in collectives, 55% above the median of 2 ranks. python"
+    )
+    assert list(pieces(page, "Ranks")) == ["0", "1 (slowest)"]
+    # Where a rank has no stacks, nothing says how long it waited.
+    unknown = replace(waiting(second, 200_000), sampling=replace(second.sampling, stacks=0))
+    page = job_outline(RunJob((waiting(first, 1_500_000), unknown), "traces/job"))
+    assert page.sentence.startswith("Rank 0 is the slowest: 2.00 ms per step, 3% above the median of 2 ranks.")
 
 
 def test_of_many_ranks_the_slow_ones_and_the_fastest_are_shown_in_their_order() -> None:
