@@ -107,6 +107,8 @@ class StepWatcher:
         self._scouting_since = 0
         self._chosen: Candidate | None = None
         self._before = 0
+        # The last mark of another source of the chosen kind.
+        self._others_ns = 0
         self._passed: dict[tuple[str, object, int], int] = {}
         self._loops: list[Loop] = []
         self._ticks: dict[int, Callable[[], Any]] = {}
@@ -160,6 +162,8 @@ class StepWatcher:
             self._scout(kind, key)
         elif not self._is_settled:
             self._take_over(chosen, kind, key)
+        elif chosen.kind == kind:
+            self._others_ns = _clock()
 
     def _take_over(self, chosen: Candidate, kind: str, key: object) -> None:
         """Look for steps again if the chosen source, which has not warmed up, is silent; another source has just marked."""
@@ -499,6 +503,7 @@ class StepWatcher:
         if self._alive:
             self._area.write(Word.FINISHED_NS, _clock())
             self._note(cpu_ns=_cpu_ns(resource.RUSAGE_SELF), children_cpu_ns=_cpu_ns(resource.RUSAGE_CHILDREN))
+            self._note(others_ns=self._others_ns)
             self._write_regions()
             self._alive = False
             with suppress(Exception):

@@ -280,6 +280,19 @@ def test_of_two_optimizers_the_first_that_is_regular(start: Callable[..., Progra
     assert [row.end_ns - row.begin_ns for row in program.rows()] == [20 * MS] * 2
 
 
+@pytest.mark.parametrize(("kind", "others_ns"), [("optimizer", 10 * MS), ("module", 0)])
+def test_the_last_step_of_another_optimizer_is_noted(
+    kind: str, others_ns: int, start: Callable[..., Program]
+) -> None:
+    program = start()
+    warmed_up(program, 50)
+    ended_ns = program.now_ns
+    program.mark(kind, "student")
+    program.now_ns += S
+    program.watcher.finish()
+    assert program.notes()["others_ns"] == (ended_ns + others_ns if others_ns else 0)
+
+
 def test_a_step_that_the_user_named_is_the_only_source(start: Callable[..., Program]) -> None:
     program = start(OUTER, kinds=("explicit",))
     for _ in range(20):

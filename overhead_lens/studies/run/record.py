@@ -36,6 +36,8 @@ from overhead_lens.studies.run.sampling import RATE_HZ, RunSampler, Sampled
 from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, RunMeta, StoredRegion
 from overhead_lens.units import format_ns
 
+# Of the time of the steps.
+_WENT_ON_SHARE = 0.1
 _START = Path(__file__).parent.parent.parent / "program" / "start.py"
 
 
@@ -174,7 +176,7 @@ def _write(
         traced_regions=notes.get("traced_regions", {}),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],
         rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else None,
-        warnings=[*_warnings(program, area, notes, child.returncode)],
+        warnings=[*_warnings(program, area, notes, child.returncode), *_other_steps(rows, notes)],
     )
     for name in (FILE, NOTES, TRACE):
         (folder / name).unlink(missing_ok=True)
@@ -210,6 +212,16 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
         yield f"no steps were traced: {notes['untraced']}"
     if "defect" in notes:
         yield f"watching ended early because of an internal error: {notes['defect']}"
+
+
+def _other_steps(rows: Sequence[StepRecord], notes: dict[str, Any]) -> Iterator[str]:
+    """Whether another optimizer, or module, went on when the steps had ended."""
+    beyond_ns = notes.get("others_ns", 0) - (rows[-1].end_ns if rows else 0)
+    if rows and beyond_ns > _WENT_ON_SHARE * (rows[-1].end_ns - rows[0].begin_ns):
+        yield (
+            f"another {notes['found_by']} went on for {format_ns(beyond_ns)} after the last step: what it did is not in the"
+            " budget; --step names a line that all pass"
+        )
 
 
 def _notes(folder: Path) -> dict[str, Any]:
