@@ -365,11 +365,11 @@ def test_fewer_than_three_steps_are_none() -> None:
     ("meta", "turns", "warning"),
     [
         ({"reason": "Yama forbids it"}, (), "no stacks: Yama forbids it; nothing says how the time divides"),
-        ({}, (), "no stacks: the program ended before one was taken; nothing says how the time divides"),
+        ({}, (), "no stacks: the program ended before one was taken in a step; nothing says how the time divides"),
         (
             {},
             ([main(OUTSIDE, 7)],),
-            "no stacks: the program ended before one was taken; nothing says how the time divides",
+            "no stacks: the program ended before one was taken in a step; nothing says how the time divides",
         ),
     ],
 )

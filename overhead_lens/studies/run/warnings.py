@@ -74,7 +74,7 @@ def of_stacks(run: StoredRun, samples: int, taken: int, *, has_steps: bool) -> I
         )
         yield f"no step could be measured ({seen}): the budget is of the whole run; --step names one"
     if not samples:
-        reason = meta.reason or "the program ended before one was taken"
+        reason = meta.reason or f"the program ended before one was taken{' in a step' if has_steps else ''}"
         yield f"no stacks: {reason}; nothing says how the time divides"
     elif samples < FEW_STACKS:
         yield f"{samples} stacks only: the shares are rough; a longer run narrows them"
