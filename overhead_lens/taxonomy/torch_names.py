@@ -32,6 +32,9 @@ ENGINE_PREFIX = "autograd::engine"
 BACKWARD_NODE_PREFIX = "autograd::engine::evaluate_function"
 """One node of a backward pass (``torch/csrc/autograd/engine.cpp``)."""
 
+OLD_NODE = re.compile(r"\w+Backward\d*$|torch::autograd::")
+"""The same up to PyTorch 1.9, which records nodes by themselves (``torch/csrc/autograd/function.h``)."""
+
 RUN_BACKWARD = "run_backward of torch._C._EngineBase"
 """The Python call that waits for a backward pass (``torch/csrc/autograd/python_engine.cpp``)."""
 
@@ -130,6 +133,11 @@ PLAIN_OPTIMIZER_STEP = re.compile(
 
 LOADS_DATA = re.compile(r"enumerate\(DataLoader\)#|(.*/)?torch/utils/data/dataloader\.py\(\d+\): __next__$")
 """A step of a loader (``torch/utils/data/dataloader.py``)."""
+
+OLD_ANNOTATION = re.compile(
+    rf"{PROFILER_STEP.pattern}|Optimizer\.(step|zero_grad)#|enumerate\(DataLoader\)#|DistributedDataParallel\.forward$"
+)
+"""What torch's Python code annotates, which PyTorch up to 1.9 records as operators (also ``nn/parallel/distributed.py``)."""
 
 PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"})
 """Operators that multiply matrices."""

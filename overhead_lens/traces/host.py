@@ -294,7 +294,9 @@ class ThreadTimeline:
         ends = start_ns[lasting] + dur_ns[lasting]
         self.extent = (int(start_ns[lasting].min()), int(ends.max())) if len(lasting) else (0, 0)
         top = np.flatnonzero(nesting.parent < 0)
-        engine = passing(host.names, lambda name: name.startswith(torch_names.ENGINE_PREFIX))
+        engine = passing(
+            host.names, lambda name: name.startswith(torch_names.ENGINE_PREFIX) or torch_names.OLD_NODE.match(name)
+        )
         in_engine = engine[host.name[self.events[top]]]
         self.is_autograd = bool(in_engine.any()) and 5 * int(dur_ns[top][in_engine].sum()) >= 4 * int(dur_ns[top].sum())
         self.hides_kernels = bool(((self.attribution == host.unknown) & (attribution != host.unknown)).any())

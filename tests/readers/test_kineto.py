@@ -225,6 +225,21 @@ def test_the_new_name_of_the_external_id_goes_before_the_old(
     assert frame["external"].tolist() == [external, external]
 
 
+def test_what_old_versions_annotate_as_operators_are_annotations(tmp_path: Path, way: str) -> None:
+    names = [
+        "aten::mm",
+        "ProfilerStep#16",
+        "Optimizer.step#SGD.step",
+        "enumerate(DataLoader)#_Iter.__next__",
+        "MmBackward",
+    ]
+    text = document([*(event(name, "Operator") for name in names), event("ProfilerStep#16", "cpu_op")])
+    frame = read_trace(written(tmp_path, text)).events
+    old = "Operator"
+    assert frame["cat"].tolist() == [old, *["user_annotation"] * 3, old, "cpu_op"]
+    assert frame["name"].tolist() == [*names, "ProfilerStep#16"]
+
+
 def test_an_integer_of_any_length(tmp_path: Path, way: str) -> None:
     long = Number("9" * 5_000)
     entries = [event("a", ts=long), event("b", dur=long), event("c", x=long, correlation=long), event("d", pid=long)]

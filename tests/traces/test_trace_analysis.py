@@ -154,6 +154,21 @@ def test_a_backward_pass_on_another_thread() -> None:
     assert [(frame.frame, frame.ns) for frame in waits.top] == [("(backward pass on another thread)", 11)]
 
 
+def test_a_backward_pass_of_an_old_version_is_on_another_thread() -> None:
+    old = "Operator"
+    analysis = analyzer_of(
+        drawn("[------------------------)", "ProfilerStep#2", old),
+        drawn("[--)", VIEW, old),
+        drawn("    [---------------)", "CudnnConvolutionBackward", old, AUTOGRAD),
+        drawn("       [--)", VIEW, old, AUTOGRAD),
+        drawn("                     [--)", VIEW, old),
+    ).analysis()
+    main, autograd = analysis.threads
+    assert host(main.host) == {"dispatcher": 6, "wait": 16, "python": 3}
+    assert host(autograd.host) == {"dispatcher": 16, "unattributed": 9}
+    assert [cost.name for cost in analysis.operators] == ["CudnnConvolutionBackward", VIEW]
+
+
 def test_another_threads_gap_is_nobodys() -> None:
     analysis = analyzer_of(
         drawn("[------------------)", VIEW),

@@ -39,6 +39,8 @@ DEVICE_CATEGORIES = frozenset({"kernel", "Kernel"}) | COPY_CATEGORIES
 ``gpu_user_annotation`` repeats the host's annotations over the kernels they launched.
 """
 
+ANNOTATION_CATEGORY = "user_annotation"
+
 ABSENT = -1
 BEYOND = -(2**63)
 """Device or stream that int64 cannot hold."""

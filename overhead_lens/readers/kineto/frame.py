@@ -14,6 +14,7 @@ from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
 from overhead_lens.readers.kineto.counters import PLACES, Values
 from overhead_lens.readers.kineto.event import (
     ABSENT,
+    ANNOTATION_CATEGORY,
     BEYOND,
     COUNTER,
     DAMAGED,
@@ -25,9 +26,11 @@ from overhead_lens.readers.kineto.event import (
 )
 from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
 from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
+from overhead_lens.taxonomy.torch_names import OLD_ANNOTATION
 
 _INT64_MAX = 2**63 - 1
 _FAR_NS = 1_000_000_000
+_OLD_OPERATOR = "Operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def framed(columns: Columns) -> Framed:
     untimed = _untimed(columns.values)
     damaged = _placed_on_devices(columns) & ~untimed
     rows = np.flatnonzero(~(untimed | damaged))
-    strings, number_of = _distinct(columns.strings)
+    strings, number_of = _distinct(_with_annotations(columns.values, columns.strings))
     frame: dict[str, Any] = {}
     for name in (*CODES, *NUMBERS):
         # Popped as it is used: only one column at a time is in memory twice.
@@ -113,6 +116,23 @@ def _distinct(strings: Sequence[str]) -> tuple[list[str], Ints]:
     known: dict[str, int] = {}
     numbers = [known.setdefault(text, len(known)) for text in strings]
     return list(known), np.array(numbers or [0], dtype=np.int32)
+
+
+def _with_annotations(values: Mapping[str, Ints], strings: Sequence[str]) -> Sequence[str]:
+    """Give what torch's Python code annotated the category of annotations, as from 1.10 on: until then it was ``Operator``.
+
+    Args:
+        values: ``cat`` is changed in place.
+
+    Returns:
+        The strings, and the category.
+    """
+    if _OLD_OPERATOR not in strings:
+        return strings
+    is_old = np.array([text == _OLD_OPERATOR for text in strings])[values["cat"]]
+    is_old &= np.array([bool(OLD_ANNOTATION.match(text)) for text in strings])[values["name"]]
+    np.putmask(values["cat"], is_old, len(strings))
+    return [*strings, ANNOTATION_CATEGORY]
 
 
 def _categorical(codes: Ints, strings: Sequence[str], number_of: Ints) -> Any:
