@@ -133,7 +133,7 @@ class Analyzer:
             over_time=over_time(self.window, next(iter(self.threads.values()), None), self.devices),
             findings=findings(self._recorded(analysis)),
             issues=trace_issues(self.trace, analysis, self._timelines, self.linked, lost),
-            notes=trace_notes(self.trace, analysis, self._timelines, lost, has_floor=self._floor is not None),
+            notes=trace_notes(self.trace, analysis, self._timelines, lost, self._floor),
             sequences=tuple(one.sequence for one in repeated.result()),
         )
 

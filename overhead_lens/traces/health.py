@@ -13,6 +13,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, PYTHON, RUNTIME, ThreadTimeline
+from overhead_lens.traces.host_budget import DispatchFloor
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
@@ -65,8 +66,18 @@ def trace_issues(
     return {reason: count for reason, count in issues.items() if count}
 
 
+_ESTIMATE_BY_VIEWS = (
+    "operators' time is divided between dispatcher and kernel by an estimate: "
+    "dispatch takes five times what a view operator of this trace takes (nearly all operators: one to 14 times)"
+)
+_ESTIMATE_BY_CALLS = (
+    "operators' time is divided between dispatcher and kernel by an estimate: "
+    "dispatch takes 2.5 times what an operator of this trace takes that only calls others (nearly all: 0.5 to 7 times)"
+)
+
+
 def trace_notes(
-    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], lost: Ints, *, has_floor: bool
+    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], lost: Ints, floor: DispatchFloor | None
 ) -> tuple[str, ...]:
     """Sentences that a reader of the numbers must know; ``lost`` are rows of launches without a device event."""
     notes = []
@@ -77,12 +88,9 @@ def trace_notes(
         notes.append(
             "recorded with memory events (profile_memory): every allocation took longer than it does unprofiled"
         )
-    if analysis.host and analysis.host[_KERNEL].ns and has_floor:
-        notes.append(
-            "operators' time is divided between dispatcher and kernel by an estimate: "
-            "dispatch takes five times what a view operator of this trace takes (nearly all operators: one to 14 times)"
-        )
-    if analysis.host and not has_floor and any(cost.category == "dispatcher" for cost in analysis.operators):
+    if analysis.host and analysis.host[_KERNEL].ns and floor is not None:
+        notes.append(_ESTIMATE_BY_VIEWS if floor.of_views else _ESTIMATE_BY_CALLS)
+    if analysis.host and floor is None and any(cost.category == "dispatcher" for cost in analysis.operators):
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
     if any(timeline.hides_kernels for timeline in timelines):
         notes.append(HIDDEN_KERNELS)

@@ -258,6 +258,7 @@ class ThreadTimeline:
         covered_ns: Time covered by any of its events.
         working_ns: Self time of its operators and runtime calls; waits for a device count for a thread that launches.
         launches_below: bool per event: whether it is a runtime call or anything that it called is.
+        calls_operators: bool per event: whether an operator begins directly below it.
         computes: bool per event: operators that launched nothing and may hold a CPU kernel: no views, no composites.
         hides_kernels: Whether compiled code computes where nothing tells its kernels from its Python.
         crossing_count: Events that end after the event they began in.
@@ -278,6 +279,8 @@ class ThreadTimeline:
         scope = nearest(nesting.parent, host.scope[self.events], outermost=True)
         self.attribution = np.where(scope >= 0, attribution[scope], attribution)
         self.launches_below = nesting.mark_above(runtime)
+        self.calls_operators = np.zeros(len(self.events), dtype=bool)
+        self.calls_operators[nesting.parent[host.operator[self.events] & (nesting.parent >= 0)]] = True
         self._decide_by_caller(nesting.parent, nesting.mark_above(host.operator[self.events] | runtime))
         code = passing(host.names, torch_names.COMPILED_CODE.match)[host.name[self.events]]
         code &= passing(host.attributions, _COMPILED.__eq__)[self.attribution]

@@ -136,6 +136,21 @@ def test_without_a_view_nothing_is_estimated() -> None:
     assert any("no view operator" in note for note in analysis.notes)
 
 
+def test_without_a_view_operators_that_only_call_others_show_what_dispatch_takes() -> None:
+    """Their own 20 ns are those of two views, so dispatch takes 50, between 10 and 140; one that calls nothing shows nothing."""
+    analysis = analyzer_of(
+        timed(0, 1, "aten::to"), timed(1, 420, "aten::rand"), timed(11, 410, "aten::uniform_"),
+        timed(430, 220, "aten::to"), timed(440, 200, "aten::_to_copy"), timed(450, 180, "aten::copy_"),
+    ).analysis()  # fmt: skip
+    assert host(analysis.host) == {"dispatcher": 1 + 10 + 50 + 20 + 20 + 50, "kernel": 360 + 130, "python": 9}
+    kernel_ns = next(each.ci95_ns for each in analysis.host if each.category == "kernel")
+    assert kernel_ns == (410 - 140 + 180 - 140, 410 - 10 + 180 - 10 + 0)
+    assert any(
+        "2.5 times what an operator of this trace takes that only calls others" in note for note in analysis.notes
+    )
+    assert analysis.findings[0].id == "kernels_on_host"
+
+
 def test_a_backward_pass_on_another_thread() -> None:
     node = "autograd::engine::evaluate_function: MulBackward0"
     analysis = analyzer_of(
