@@ -90,6 +90,12 @@ _WORK = Wording(
     "the host works on its own and launches nothing meanwhile",
     "do it on the device, or while the device has work queued",
 )
+_PREPARATION = Wording(
+    "slow_preparation",
+    "dispatcher",
+    "operators that launch take far longer than usual before their launch",
+    "warm up before recording: libraries such as cuBLAS and cuDNN set themselves up, and choose algorithms, in their first calls",
+)
 _STARVED = Wording(
     "starved_backward",
     "dispatcher",
@@ -230,15 +236,18 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
     """Time in which the host worked on its own, beyond ``known``.
 
     With a device: idle time of the window while its host launched nothing for ``LONG`` times the median interval between two
-    launches, and no wait is to blame. Without: what the busiest thread spends around the kernels of compiled code, and in Python
-    other than torch's.
+    launches, and no wait is to blame; it is preparation if operators that launch take most of it. Without: what the busiest
+    thread spends around the kernels of compiled code, and in Python other than torch's.
     """
     for device in recorded.devices:
         when = long_intervals(recorded, device, known)
         if when.total_ns:
+            threads = launching(recorded, device)
             by = {name: both(when, idle_by(device, (name,), inside=False)).total_ns for name in BLAME}
             wording = _PYTHON if max(by, key=lambda name: by[name]) == "python" else _WORK
-            named = recorded.frames(when, launching(recorded, device))
+            if 2 * both(when, _preparing(threads)).total_ns > when.total_ns:
+                wording = _PREPARATION
+            named = recorded.frames(when, threads)
             yield from recorded.located(wording, when.total_ns, when, named, _place_of(named), str(device.number))
     if not recorded.devices and recorded.threads and (recorded.host.operator | recorded.host.runtime).any():
         busiest = next(iter(recorded.threads.values()))
@@ -251,6 +260,16 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
         yield from _in_frames(recorded, _PYTHON, when, [busiest])
         when = without(_around_kernels(recorded, busiest), known)
         yield from _in_frames(recorded, _COMPILED, when, [busiest])
+
+
+def _preparing(threads: Sequence[ThreadPieces]) -> Union:
+    """Time in the dispatcher of operators that call a device's runtime."""
+    chosen = [NOTHING]
+    for thread in threads:
+        launches = np.append(thread.timeline.launches_below, False)[thread.owner]
+        launches &= thread.attributed(lambda each: each.category == "dispatcher")
+        chosen.append(union(thread.start_ns[launches], thread.dur_ns[launches]))
+    return joined(chosen)
 
 
 def _around_kernels(recorded: Recorded, thread: ThreadPieces) -> Union:

@@ -31,6 +31,7 @@ _CLAUSES = {
     "compiled_runtime": "calls of compiled code take {time} around their kernels",
     "host_python": "the host works in Python for {time}",
     "host_work": "the host works on its own for {time}",
+    "slow_preparation": "operators prepare single launches for {time}",
     "starved_backward": "the backward pass does not get on for {time}",
     "fusible_kernels": "launches that fusion would save take {time}",
     "many_small_operators": "getting from operators to kernels takes {time}",

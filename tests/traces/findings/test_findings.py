@@ -77,6 +77,21 @@ def test_the_host_bounds() -> None:
     assert first.overlaps == ("graphs_could_close_idle (device 0)",)
 
 
+@pytest.mark.parametrize(("until", "expected"), [(580, "slow_preparation"), (560, "host_work")])
+def test_an_operator_that_launches_late_prepares_its_launch(until: int, expected: str) -> None:
+    """One that launches nothing works on its own, though the device idles as long."""
+    times = [*range(0, 80, 20), 570]
+    found = findings(
+        *(timed(at, 5, "cudaLaunchKernel", "cuda_runtime", correlation=1 + at) for at in times),
+        *(timed(at + 6, 4, "k", "kernel", (0, 7), device=0, stream=7, correlation=1 + at) for at in times),
+        timed(80, until - 80, "aten::cudnn_convolution"),
+    )
+    assert {"slow_preparation", "host_work"} & set(found) == {expected}
+    one = found[expected]
+    assert (one.bound_ns, one.category) == (500, "dispatcher")
+    assert one.evidence[0] == Evidence("aten::cudnn_convolution", 1, min(until, 570) - 80)
+
+
 @pytest.mark.parametrize(("computing", "there"), [(9, True), (8, False)])
 def test_a_device_bounds_that_computes_for_half_of_the_time(computing: int, there: bool) -> None:
     found = findings(
