@@ -95,6 +95,14 @@ def test_a_rank_that_was_cut_off_is_not_the_slowest() -> None:
     assert any("different numbers of collectives" in note for note in found.notes)
 
 
+def test_a_rank_whose_recording_begins_late_is_told() -> None:
+    """Until the first collective ends, 150 ns of the one and 70 of the other were recorded; the second waits 20."""
+    told_by = "the recordings begin up to 80 ns apart, and 40 ns of the waiting, in the first collective that all share"
+    for later_ns, there in ((20, True), (400, False)):
+        found = compare_ranks([rank(0, 100, [50, 30]), rank(1, 60, [10, 30 + later_ns])])
+        assert any(note.startswith(told_by) for note in found.notes) == there
+
+
 def test_ranks_that_wait_equally() -> None:
     assert ranks_sentence(compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])])) == (
         "All 2 ranks wait equally long for each other: none holds the others up."

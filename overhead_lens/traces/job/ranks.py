@@ -33,6 +33,7 @@ from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.units import format_ns
 
 _FEWEST = 2
+_BEGUN_APART_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +265,27 @@ def _rank(analysis: TraceAnalysis, label: str, own: Sequence[tuple[Collective, i
     )
 
 
+def _begun_apart(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> list[str]:
+    """A note if recordings that begin at different times explain much of the waiting.
+
+    The first collective of all ranks ends on them together, so their beginnings are told by it and no clocks are compared.
+    """
+    parts = next((parts for parts in matches.shared if len(parts) == len(analyses)), ())
+    if not parts:
+        return []
+    durations = np.array([one.dur_ns for _, one in parts], dtype=np.int64)
+    before = np.array([one.end_ns - analyses[number].window.start_ns for number, one in parts], dtype=np.int64)
+    earlier = np.maximum(before - before[durations.argmin()], 0)
+    apart_ns, wait_ns = int(before.max() - before.min()), int(np.minimum(durations - durations.min(), earlier).sum())
+    if not wait_ns or wait_ns < _BEGUN_APART_SHARE * sum(rank.wait_ns for rank in ranks):
+        return []
+    note = (
+        f"the recordings begin up to {format_ns(apart_ns)} apart, and {format_ns(wait_ns)} of the waiting, in the first "
+        "collective that all share, may be that alone: record several steps, or begin behind a barrier"
+    )
+    return [note]
+
+
 def _spreads(ranks: Sequence[RankTime]) -> tuple[Spread, ...]:
     hosts = (f"host.{category}" for category in HOST_CATEGORIES)
     columns = {"wall": [rank.wall_ns for rank in ranks], "wait in collectives": [rank.wait_ns for rank in ranks]}
@@ -306,6 +328,7 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches
     if collectives and not any(collective.group for collective in collectives):
         by = ", ".join(["name", *["size"] * matches.by_size, *["step"] * matches.by_step])
         notes.append(f"the traces do not name process groups: collectives are matched by {by} and order alone")
+    notes += _begun_apart(analyses, ranks, matches)
     if matches.refuted:
         notes.append(
             f"{matches.refuted} kernels agree in all that the traces say with a collective of another rank "
