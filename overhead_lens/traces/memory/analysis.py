@@ -59,7 +59,7 @@ class DeviceLife:
         at_peak = blocks.live_after(peak)
         held = self._holders(at_peak & blocks.recorded)
         recorded_bytes = sum(holder.bytes for holder in held)
-        peak_bytes = int(live.live_bytes[peak + 1])
+        peak_bytes, unaddressed_bytes = int(live.live_bytes[peak + 1]), live.unaddressed_at(peak)
         begun = list(self._begun([window for _, window in steps]))
         churn = self._within(begun)
         churned = self._holders(churn, by_class=True)
@@ -71,10 +71,10 @@ class DeviceLife:
             peak_bytes=peak_bytes,
             peak_ns=int(live.start_ns[max(0, peak)]),
             reserved_peak_bytes=None if live.reserved_bytes is None else int(live.reserved_bytes.max()),
-            before_bytes=peak_bytes - recorded_bytes,
+            before_bytes=peak_bytes - recorded_bytes - unaddressed_bytes,
             kinds=self._by_kind(at_peak, peak_bytes),
             holders=held[:_MOST_HOLDERS],
-            others_bytes=sum(holder.bytes for holder in held[_MOST_HOLDERS:]),
+            others_bytes=sum(holder.bytes for holder in held[_MOST_HOLDERS:]) + unaddressed_bytes,
             churn=churned[:_MOST_HOLDERS],
             churn_bytes=sum(holder.bytes for holder in churned),
             churn_blocks=int(churn.sum()),
@@ -193,7 +193,7 @@ class DeviceLife:
             start_bytes=int(live.live_bytes[first]),
             end_bytes=int(live.live_bytes[last]),
             peak_bytes=int(live.live_bytes[first : last + 1].max()),
-            allocated_bytes=int(size.sum()),
+            allocated_bytes=int(size.sum() + np.maximum(live.unaddressed[first:last], 0).sum()),
             churn_bytes=int(size[churn].sum()),
             churn_blocks=int(churn.sum()),
             kept_bytes=int(size[ends == len(live.rows)].sum()),

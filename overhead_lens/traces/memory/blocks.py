@@ -61,15 +61,22 @@ class Live:
         start_ns: int64, shape ``(m,)``.
         live_bytes: int64, shape ``(m + 1,)``: before the first event, then after each; >= 0.
         reserved_bytes: The same of what the allocator held, from the first event on; None where unknown.
+        unaddressed: int64, shape ``(m,)``: sizes of the events that name no address; 0 for the others.
         repairs: Inconsistent events by kind; no zeros.
     """
 
     rows: Ints
     start_ns: Ints
     blocks: Blocks
+    unaddressed: Ints
     live_bytes: Ints
     reserved_bytes: Ints | None
     repairs: dict[str, int]
+
+    def unaddressed_at(self, event: int) -> int:
+        """Bytes that are live after an event and were surely allocated in the recording, by events that name no address."""
+        running = np.cumsum(np.append(0, self.unaddressed[: event + 1]))
+        return int(running[-1] - running.min())
 
 
 def live_memory(memory: pd.DataFrame, rows: Ints) -> Live:
@@ -85,7 +92,8 @@ def live_memory(memory: pd.DataFrame, rows: Ints) -> Live:
     if np.abs(size).sum(dtype=np.float64) >= _MOST_BYTES:
         raise UsageError("the memory events of the trace add up to more than 4 EiB: they are damaged")
     blocks, repairs = _blocks(address, size)
-    known = _known_live(blocks, len(rows)) + _unaddressed(np.where(address < 0, size, 0))
+    unaddressed = np.where(address < 0, size, 0)
+    known = _known_live(blocks, len(rows)) + _unaddressed(unaddressed)
     live = known
     if len(total) and (total >= 0).all():
         live = np.maximum(np.concatenate(([max(0, int(total[0] - size[0]))], total)), known)
@@ -94,6 +102,7 @@ def live_memory(memory: pd.DataFrame, rows: Ints) -> Live:
         rows,
         memory["start_ns"].to_numpy()[rows],
         blocks,
+        unaddressed,
         live,
         reserved if len(reserved) and (reserved >= 0).all() and reserved.any() else None,
         {reason: count for reason, count in repairs.items() if count},

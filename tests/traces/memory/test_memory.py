@@ -67,6 +67,17 @@ def test_what_does_not_fit_counts_for_no_time() -> None:
     assert (found.start_bytes, found.peak_bytes, found.end_bytes) == (5, 12, 11)
 
 
+def test_events_without_an_address_allocate_all_the_same() -> None:
+    """The first releases what was there before; at the peak 2 of that are left, and 90 are from the recording."""
+    found = of(
+        timed(0, 35, "ProfilerStep#1", "user_annotation"), memory(10, -3, None), memory(20, 60, None),
+        memory(25, -20, None), memory(30, 50, None), memory(40, -92, None),
+    )  # fmt: skip
+    assert (found.start_bytes, found.peak_bytes, found.peak_ns) == (5, 92, 30)
+    assert (found.before_bytes, found.others_bytes, found.holders) == (2, 90, ())
+    assert found.steps == (MemoryStep(1, 5, 92, 92, 110, 0, 0, 0),)
+
+
 def test_a_total_below_the_blocks_that_are_live_is_lifted() -> None:
     found = of(memory(10, 100, 1, total=100), memory(20, 50, 2, total=20), memory(30, -50, 2, total=100))
     assert (found.peak_bytes, dict(found.repairs)) == (150, {"total_below_live_blocks": 1})
