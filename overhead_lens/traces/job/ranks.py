@@ -268,7 +268,7 @@ def _rank(analysis: TraceAnalysis, label: str, own: Sequence[tuple[Collective, i
 def _begun_apart(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> list[str]:
     """A note if recordings that begin at different times explain much of the waiting.
 
-    The first collective of all ranks ends on them together, so their beginnings are told by it and no clocks are compared.
+    The first collective of all ranks ends on them together, so it shows their beginnings and no clocks are compared.
     """
     parts = next((parts for parts in matches.shared if len(parts) == len(analyses)), ())
     if not parts:
