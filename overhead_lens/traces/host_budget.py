@@ -240,16 +240,21 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_bus
     return np.where(inside, _UNKNOWN_GAP, _OUTSIDE_GAP)
 
 
+def view_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
+    """Median self time of the trace's view operators, which dispatch and compute nothing; None if it has none."""
+    is_view = passing(timelines[0].host.names, torch_names.VIEWS.__contains__)
+    return _median_ns([line.self_ns[is_view[line.host.name[line.events]] & ~line.launches_below] for line in timelines])
+
+
 def dispatch_floor(timelines: Sequence[ThreadTimeline]) -> DispatchFloor | None:
     """Multiples of what a view of the trace takes; None if nothing shows that, or the clock is too coarse for it.
 
-    Views dispatch and compute nothing. Operators that only call others do neither: they take as long as two views.
+    Operators that only call others compute nothing either: they take as long as two views.
     """
-    host = timelines[0].host
-    is_view = passing(host.names, torch_names.VIEWS.__contains__)
-    view = _median_ns([line.self_ns[is_view[host.name[line.events]] & ~line.launches_below] for line in timelines])
+    view = view_ns(timelines)
     if view is not None:
         return _floor(view)
+    host = timelines[0].host
     calls = passing(host.names, torch_names.COMPOSITES.__contains__)
     call = _median_ns([line.self_ns[calls[host.name[line.events]] & line.calls_operators] for line in timelines])
     return None if call is None else _floor(call // _VIEWS_OF_CALL, of_views=False)
@@ -260,9 +265,8 @@ def _median_ns(self_ns: Sequence[Ints]) -> int | None:
     return int(np.percentile(together, 50, method="lower")) if len(together) else None
 
 
-def _floor(view_ns: int, *, of_views: bool = True) -> DispatchFloor | None:
-    multiples = (_OF_VIEW * view_ns, _LEAST_OF_VIEW * view_ns, _MOST_OF_VIEW * view_ns)
-    return DispatchFloor(*multiples, of_views) if view_ns else None
+def _floor(view: int, *, of_views: bool = True) -> DispatchFloor | None:
+    return DispatchFloor(_OF_VIEW * view, _LEAST_OF_VIEW * view, _MOST_OF_VIEW * view, of_views) if view else None
 
 
 def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[HostCategory, ...]]:
