@@ -154,6 +154,13 @@ class TestLoad:
         path = write(tmp_path / "toy.py", "raise ImportError('\\nfirst\\n\\n  second\\n')\n")
         assert complaint(load_file, path) == f"{path}:1: ImportError: first second"
 
+    def test_a_module_of_a_package_is_named_as_it_is_imported(self, tmp_path):
+        path = write(tmp_path / "toy.py", "\nfrom .base import g\n")
+        assert complaint(load_file, path) == (
+            f"{path}:2: ImportError: attempted relative import with no known parent package; "
+            "name a module of a package as imports do: package.module:f"
+        )
+
     def test_a_file_that_the_scenario_cannot_open_is_not_the_scenario(self, tmp_path):
         path = write(tmp_path / "toy.py", "\nopen('/no/such/data.csv')\n")
         assert complaint(load_file, path) == (
