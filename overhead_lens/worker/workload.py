@@ -278,12 +278,20 @@ def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, 
 
     Returns:
         ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
+
+    Raises:
+        UsageError: A call fails.
+        MeasurementError: It cannot be compiled.
     """
     started = time.perf_counter_ns()
     compile_call(workload)
     count, batches = 1, [(workload.compile_count(), 0.0)]
     while True:
-        elapsed_ns = workload.run(count)
+        try:
+            elapsed_ns = workload.run(count)
+        except (Exception, SystemExit) as error:
+            again = "failed when it was called again with the same arguments"
+            raise UsageError(f"{_title(workload.scenario, workload.variant)} {again}: {_first_line(error)}") from error
         batches.append((workload.compile_count(), elapsed_ns / count))
         spent_ns = time.perf_counter_ns() - started
         full = workload.calls_within(elapsed_ns / count, _BATCH_NS)
@@ -303,7 +311,7 @@ def _has_settled(batches: list[tuple[int, float]]) -> bool:
     return batches[-1][1] >= (1 - _STILL_FALLING) * min(batches[-2][1], batches[-3][1])
 
 
-def _compile_failure(error: Exception) -> str:
+def _compile_failure(error: BaseException) -> str:
     text = f"{type(error).__name__} {error}"
     if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
         return (
@@ -365,10 +373,10 @@ def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
 def _check(workload: Workload, call: Any) -> Any:
     """Call the original or the compiled function once, have the scenario check the output, and return it."""
     scenario = workload.scenario
-    title = scenario.name if scenario.kind == "callable" else f"{scenario.name}:{workload.variant}"
+    title = _title(scenario, workload.variant)
     try:
         output = workload.call_once(call)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if call is not workload.original:
             raise MeasurementError(_compile_failure(error)) from error
         # A function of C need not say what it takes.
@@ -384,6 +392,10 @@ def _check(workload: Workload, call: Any) -> Any:
     except Exception as error:
         raise UsageError(f"{title} gives a wrong result: {_first_line(error)}; nothing was timed") from error
     return output
+
+
+def _title(scenario: scenarios.Scenario, variant: str) -> str:
+    return scenario.name if scenario.kind == "callable" else f"{scenario.name}:{variant}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -26,6 +26,12 @@ def make():
     return (torch.rand(3), torch.rand(3))
 def fails(x, y):
     raise ValueError(f"{len(x)} and\\nmore")
+def ends(x, y):
+    raise SystemExit(3)
+def fails_later(x, y, calls=[]):
+    calls.append(1)
+    if len(calls) == 3:
+        raise StopIteration
 layer = torch.nn.Linear(3, 2)
 def one():
     return (torch.ones(3),)
@@ -126,6 +132,17 @@ def test_a_module_takes_what_its_forward_takes() -> None:
 
 def test_one_that_fails() -> None:
     assert complaint(load, "mine.py:fails", "make") == "mine:fails failed: ValueError: 3 and"
+
+
+def test_one_that_ends_the_process() -> None:
+    assert complaint(load, "mine.py:ends", "make") == "mine:ends failed: SystemExit: 3"
+
+
+def test_one_that_fails_later() -> None:
+    workload = load("mine.py:fails_later", "make")
+    assert complaint(workloads.warm_up, workload) == (
+        "mine:fails_later failed when it was called again with the same arguments: StopIteration"
+    )
 
 
 def test_one_of_c_that_does_not_say_what_it_takes() -> None:
