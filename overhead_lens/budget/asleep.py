@@ -8,12 +8,14 @@ is stopped, and then both are seen waiting::
 
 A thread's CPU clock (proc(5), ``schedstat``; getrusage(2)) stands still while it sleeps, whoever looks. A thread cannot sleep for
 longer than it is off the cores. If its stacks show more sleep, the clock's bound replaces it, and the rest of the time is divided
-as the other stacks are.
+as the other stacks are. Reading a file that is in memory looks like sleep in I/O, but runs in the operating system.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from overhead_lens.budget.shares import Shares, moved_between, reweighted
 from overhead_lens.taxonomy.classifier import UNATTRIBUTED
@@ -24,6 +26,7 @@ FEWEST_AWAKE = 30
 
 # A device or the end of a parallel region may be waited for on a core.
 _ASLEEP = frozenset(Attribution("wait", part) for part in ("gil", "lock", "io", "data"))
+_IO = Attribution("wait", "io")
 _RAN = "ran by its CPU clock, while stacks show it waiting"
 # Less than this is what the clock of an idle thread shows, and chance.
 _LEAST_SHARE = 0.02
@@ -42,10 +45,11 @@ class Slept:
         return self.by_stacks - self.at_most > _LEAST_SHARE
 
 
-def slept(shares: Shares, off_cores: float) -> Slept:
-    """How much a thread slept that was on no core for ``off_cores`` (0 to 1) of the time."""
+def slept(shares: Shares, off_cores: float, in_system: float = 0.0) -> Slept:
+    """How much a thread slept that was on no core for ``off_cores`` (0 to 1) of the time, in the system for ``in_system``."""
     asleep = sum(weight for attribution, weight in shares.attributions.items() if attribution in _ASLEEP)
-    return Slept(asleep / shares.weight, min(1.0, max(0.0, off_cores)))
+    of_io = min(in_system, shares.attributions.get(_IO, 0.0) / shares.weight)
+    return Slept(asleep / shares.weight, min(1.0, max(0.0, off_cores + of_io)))
 
 
 def bounded(shares: Shares, sleep: Slept) -> Shares:
@@ -73,4 +77,13 @@ def _moved(shares: Shares, sleep: Slept) -> Shares:
     replicates, per_process = (
         moved_between(each, "wait", UNATTRIBUTED.category, of_wait) for each in (shares.replicates, shares.per_process)
     )
-    return replace(shares, attributions=attributions, frames=frames, replicates=replicates, per_process=per_process)
+    counts = {key: stacks * (1.0 - of_wait * (key[0] == "wait")) for key, stacks in shares.counts.items()}
+    beyond = sum((shares.counts[key] - counts[key] for key in counts), np.zeros(()))
+    return replace(
+        shares,
+        attributions=attributions,
+        frames=frames,
+        replicates=replicates,
+        per_process=per_process,
+        counts={**counts, (UNATTRIBUTED.category, _RAN): beyond},
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from overhead_lens.budget.asleep import Slept, bounded, slept
 from overhead_lens.budget.cross_checks import cross_checks, kernels_alone, rung_walls
 from overhead_lens.budget.device import device_share
 from overhead_lens.budget.evidence import Evidence
@@ -17,6 +18,7 @@ from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, Instruct
 from overhead_lens.budget.operators import operator_tree
 from overhead_lens.budget.page_faults import page_fault_time
 from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
+from overhead_lens.budget.threads import sleep_warnings
 from overhead_lens.budget.trace import TraceBudget, trace_budget
 from overhead_lens.budget.wall import (
     NO_WAITING,
@@ -36,6 +38,7 @@ from overhead_lens.budget.warnings import (
     share_warnings,
     trace_warnings,
 )
+from overhead_lens.captures.model import HOT_CACHES, CaptureMeta
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.correction.store import PLAIN
 from overhead_lens.errors import MeasurementError
@@ -87,7 +90,9 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     traced = _traced(evidence, classifier)
     stacks = [] if traced is not None and traced.waits_for_backward else evidence.stacks
     verdicts = [classifier.classify(stack) for stack in stacks]
-    shares = _shares(evidence, stacks, traced, wall, classifier)
+    by_stacks = _shares(evidence, stacks, traced, wall, classifier)
+    asleep = _asleep(by_stacks, clock, evidence.meta)
+    shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     faults = page_fault_time(clock, wall, shares, evidence.page_faults)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -96,10 +101,13 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     frames = shares.frames_ns(wall.value)
     call = _wall(clock, wall, evidence)
     host = host_categories(call.ns, shares, drawn)
-    guards = guard_costs(stacks, verdicts, evidence.guards, wall.value / shares.weight)
+    guards = guard_costs(stacks, verdicts, evidence.guards, wall.value / by_stacks.weight * _kept(by_stacks, shares))
     device, device_warnings = _device(evidence, call.ns, classifier)
     instructions, instruction_warnings = _instructions(evidence, classifier)
-    warnings = _warnings(evidence, clock, call, shares, wall.value, faults.value, frames, traced)
+    warnings = [
+        *_warnings(evidence, clock, call, shares, wall.value, faults.value, frames, traced),
+        *sleep_warnings([("the call", asleep)]),
+    ]
     meta = evidence.meta
     breakdown = Breakdown(
         subject=meta.subject,
@@ -116,7 +124,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         capture=evidence.name,
         device=device,
         instructions=instructions,
-        operators=_operators(evidence, stacks, verdicts, call.ns, fault_share, traced),
+        operators=_operators(evidence, [] if asleep is not None and asleep.disagree else stacks, verdicts, call.ns, fault_share, traced),
         units=meta.units,
         work=meta.work,
         guard_tree=guard_tree(evidence.guards),
@@ -178,6 +186,20 @@ def _shares(
         spread = min(0.5, traced.recording_ns / max(wall.value, 1.0) / 2)
         return shares_of_time(traced.attributions, traced.frames, spread)
     raise MeasurementError(f"{evidence.name} has neither samples nor a trace: its time cannot be divided")
+
+
+def _asleep(shares: Shares, clock: pd.DataFrame, meta: CaptureMeta) -> Slept | None:
+    """The call's sleep by stacks and by the thread's clocks; None if they do not say, as where reading displaces caches."""
+    if shares.evidence != "samples" or "cpu_ns" not in clock or meta.caches != HOT_CACHES:
+        return None
+    whole_ns = float(clock["wall_ns"].sum())
+    return slept(shares, 1.0 - float(clock["cpu_ns"].sum()) / whole_ns, float(clock["system_ns"].sum()) / whole_ns)
+
+
+def _kept(before: Shares, after: Shares) -> float:
+    """The share of the guards' time by stacks that remains."""
+    share = before.share("guard")
+    return after.share("guard") / share if share else 1.0
 
 
 def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:

@@ -155,6 +155,7 @@ def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: 
     }
     factors = np.array([_factor(name, shares, attributions) for name in HOST_CATEGORIES])
     replicates, per_process = shares.replicates * factors, shares.per_process * factors
+    counts = {key: stacks * float(factors[HOST_CATEGORIES.index(key[0])]) for key, stacks in shares.counts.items()}
     frames = {
         category: {frame: weight * float(factors[HOST_CATEGORIES.index(category)]) for frame, weight in weights.items()}
         for category, weights in shares.frames.items()
@@ -165,6 +166,7 @@ def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: 
         frames=frames,
         replicates=replicates / replicates.sum(axis=1, keepdims=True),
         per_process=per_process / per_process.sum(axis=1, keepdims=True),
+        counts=counts,
     )
 
 

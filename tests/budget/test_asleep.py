@@ -54,7 +54,16 @@ def test_few_stacks_awake_do_not_say_what_it_did() -> None:
     closes(after)
     expected = {"python": 0.1, "wait": 0.5, "unattributed": 0.4}
     assert {name: after.share(name) for name in expected} == pytest.approx(expected)
-    assert after.frames["unattributed"] == {"ran by its CPU clock, while stacks show it waiting": pytest.approx(80)}
+    ran = "ran by its CPU clock, while stacks show it waiting"
+    assert after.frames["unattributed"] == {ran: pytest.approx(80)}
+    assert after.counts["unattributed", ran] == pytest.approx([80])
+    assert sum(after.counts.values()) == pytest.approx([200])
+
+
+def test_input_may_take_a_core_in_the_system() -> None:
+    before = shares(python=40, io=60)
+    assert slept(before, 0.1, in_system=0.3) == Slept(0.6, 0.4)
+    assert slept(before, 0.1, in_system=0.9) == Slept(0.6, pytest.approx(0.7))
 
 
 @pytest.mark.parametrize("off_cores", [0.585, 0.6, 1.0])

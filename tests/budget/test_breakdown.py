@@ -160,10 +160,10 @@ def test_page_faults_take_time_of_the_thread_too() -> None:
 
 
 def test_page_faults_wait_for_a_core_as_all_else_does() -> None:
-    """The thread ran half of the time, of which 10 % of the call it waited for a lock."""
+    """The thread ran half of the time, of which 10 % of the call it waited for a device."""
     stacks = [
         stack(USER, BINDING, ENTRY, KERNEL, count=90),
-        stack(USER, "take_gil (libpython3.11.so.1.0)", count=10),
+        stack(USER, "cudaDeviceSynchronize (libcudart.so.13)", count=10),
     ]
     rows = clock(100_000, faults=50, system_ns=20_000).assign(cpu_ns=10 * 45_000)
     assert ns(budget(stacks, rows)) == {"allocation": 40_000, "kernel": 50_000, "wait": 10_000}
@@ -180,7 +180,7 @@ def test_reading_before_a_cold_call_is_no_time_of_the_call() -> None:
         stack(USER, "take_gil (libpython3.11.so.1.0)", count=10),
     ]
     rows = clock(100_000, faults=50, system_ns=40_000).assign(cpu_ns=10 * 600_000)
-    found = budget(stacks, rows)
+    found = budget(stacks, rows, environment={"caches": "caches displaced by 64 MB"})
     assert ns(found) == {"allocation": 40_000, "kernel": 50_000, "wait": 10_000}
     assert parts(found, "allocation") == {"storage": 10_000, "page_fault": 30_000}
 
@@ -198,6 +198,26 @@ def test_system_time_of_input_is_not_that_of_page_faults() -> None:
     # It slept for 20,000 ns of them, until the file was there.
     found = budget(stacks, rows.assign(cpu_ns=10 * 80_000))
     assert ns(found) == {"python": 10_000, "allocation": 30_000, "kernel": 30_000, "wait": 30_000}
+
+
+def test_a_call_waits_no_longer_than_its_cpu_clock_leaves() -> None:
+    """It hands half of its work to another thread; the sampler, on their core, finds it waiting in three of four stacks."""
+    stacks = [
+        stack(USER, BINDING, ENTRY, KERNEL, count=90),
+        stack(USER, TREE, count=60),
+        stack(USER, "futex (libc.so.6)", count=450),
+    ]
+    found = budget(stacks, clock(1_000).assign(cpu_ns=10 * 500))
+    assert ns(found) == {"guard": 200, "kernel": 300, "wait": 500}
+    assert [guard.sampled_ns for guard in found.breakdown.guards] == [pytest.approx(200)]
+    assert found.breakdown.operators is None
+    assert {category: sum(counts) for (category, _), counts in found.process_stacks.items()} == pytest.approx(
+        {"guard": 120, "kernel": 180, "wait": 300}
+    )
+    assert (
+        "stacks show threads waiting too often (the call 75%, by CPU clock at most 50%): py-spy stops threads one after"
+        " another, and some finish their work meanwhile; the budget keeps to the CPU clock"
+    ) in found.breakdown.warnings
 
 
 def test_page_faults_are_a_share_of_what_their_blocks_ran() -> None:
