@@ -93,6 +93,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     by_stacks = _shares(evidence, stacks, traced, wall, classifier)
     asleep = _asleep(by_stacks, clock, evidence.meta)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
+    seen = stacks if asleep is None or not asleep.disagree else []
     faults = page_fault_time(clock, wall, shares, evidence.page_faults)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -124,7 +125,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         capture=evidence.name,
         device=device,
         instructions=instructions,
-        operators=_operators(evidence, [] if asleep is not None and asleep.disagree else stacks, verdicts, call.ns, fault_share, traced),
+        operators=_operators(evidence, seen, verdicts, call.ns, fault_share, traced),
         units=meta.units,
         work=meta.work,
         guard_tree=guard_tree(evidence.guards),

@@ -299,7 +299,7 @@ class Breakdown(Result):
         host: Every category in the taxonomy's order, zeros included.
         device: The device's own partition of the call; None for a call that uses no device.
         instructions: The same call in instructions; None if they were not counted.
-        operators: Per-operator tree; None without samples.
+        operators: Per-operator tree; None without samples, or if the CPU clock contradicts them.
         units: Units of work per call, for figures per unit.
         work: None if the scenario does not say.
         compile_notes: Recompilations and graph breaks of the traced worker.

@@ -85,6 +85,7 @@ def thread_budgets(
     wall_ns: int,
     classifier: Classifier,
     running: Mapping[int, float],
+    in_system: Mapping[int, float],
     least_looks: Mapping[int, int] | None = None,
 ) -> tuple[ThreadBudget, ...]:
     """Budgets of the threads: the main thread of process ``pid`` first, then the busiest.
@@ -94,6 +95,7 @@ def thread_budgets(
         pid: The watched process; other processes are its children.
         wall_ns: How long they were watched.
         running: Share of that time that threads of process ``pid`` were on a core, by their CPU clocks.
+        in_system: Share of that time that they were in the operating system.
         least_looks: By process, how often it was looked at, at least; a thread that is left out may have been seen most often.
     """
     pieces = iter(completed([block for thread in threads for block in in_blocks(thread.blocks)]))
@@ -110,6 +112,7 @@ def thread_budgets(
             thread.samples / looks[thread.process],
             fitted,
             running.get(thread.thread) if thread.process == pid and thread.samples >= FEWEST_AWAKE else None,
+            in_system.get(thread.thread, 0.0),
         )
         for thread, blocks in zip(threads, stacks, strict=True)
     ]
@@ -135,9 +138,12 @@ def _budget(
     seen_share: float,
     classifier: Classifier,
     running_share: float | None,
+    system_share: float,
 ) -> ThreadBudget:
     shares = shares_of_blocks(blocks, classifier)
-    sleep = None if running_share is None else slept(shares, 1.0 - running_share / seen_share)
+    sleep = (
+        None if running_share is None else slept(shares, 1.0 - running_share / seen_share, system_share / seen_share)
+    )
     shares = shares if sleep is None else bounded(shares, sleep)
     return ThreadBudget(
         name=thread.name,

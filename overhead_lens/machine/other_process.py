@@ -77,6 +77,15 @@ def thread_cpu_ns(pid: int) -> dict[int, int]:
     return {thread: int(each[0]) for thread, each in fields.items() if each}
 
 
+def thread_system_ns(pid: int) -> dict[int, int]:
+    """CPU time of each thread of a process in the operating system so far (proc(5), ``stat``), in ticks of the clock."""
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    fields = {
+        thread: _read(PROC / f"{pid}/task/{thread}/stat").rpartition(")")[2].split() for thread in threads_of(pid)
+    }
+    return {thread: int(each[12]) * tick_ns for thread, each in fields.items() if each}
+
+
 def waits_in(pid: int, thread: int) -> str:
     """The kernel function in which a thread is blocked (proc(5), ``wchan``); empty or ``0`` if it runs or this is not known."""
     return _read(PROC / f"{pid}/task/{thread}/wchan")

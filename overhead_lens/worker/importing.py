@@ -91,7 +91,9 @@ def _why_not_executed(error: BaseException, path: Path) -> str:
         )
     if isinstance(error, OverheadLensError):
         return f"{path}:{line or 1}: {message}"
-    hint = "; name a module of a package as imports do: package.module:f" if "no known parent package" in message else ""
+    hint = (
+        "; name a module of a package as imports do: package.module:f" if "no known parent package" in message else ""
+    )
     return f"{path}:{line or 1}: {type(error).__name__}: {message}{hint}"
 
 

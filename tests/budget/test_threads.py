@@ -19,7 +19,7 @@ def thread(tid: int, name: str, *stacks: tuple[str, int], process: int = 10) -> 
 
 
 def budgets(*threads: SampledThread) -> tuple[ThreadBudget, ...]:
-    return thread_budgets(threads, 10, WALL_NS, CLASSIFIER, {})
+    return thread_budgets(threads, 10, WALL_NS, CLASSIFIER, {}, {})
 
 
 def test_each_thread_sums_to_the_whole_time() -> None:
@@ -64,7 +64,7 @@ def test_the_cpu_clock_bounds_the_sleep_of_threads_of_the_process() -> None:
         thread(10, "MainThread", (WORK, 40), (SLEEP, 60), process=12),
     ]
     main, late, child = sorted(
-        thread_budgets(threads, 10, WALL_NS, CLASSIFIER, {10: 0.7, 11: 0.25}),
+        thread_budgets(threads, 10, WALL_NS, CLASSIFIER, {10: 0.7, 11: 0.25}, {}),
         key=lambda each: (each.process, each.thread),
     )
     assert (main.category("wait").share, main.busy_share) == (pytest.approx(0.3), pytest.approx(0.7))
@@ -78,6 +78,13 @@ def test_the_cpu_clock_bounds_the_sleep_of_threads_of_the_process() -> None:
         "stacks show threads waiting too often (MainThread 60%, by CPU clock at most 30%; late 98%, by CPU clock at most 50%): py-spy stops threads one"
         " after another, and some finish their work meanwhile; the budget keeps to the CPU clock"
     )
+
+
+def test_a_thread_that_reads_files_in_memory_runs_in_the_system_meanwhile() -> None:
+    threads = [thread(10, "MainThread", (WORK, 40), ("train (train.py:4);read (libc.so.6)", 60))]
+    (reader,) = thread_budgets(threads, 10, WALL_NS, CLASSIFIER, {10: 1.0}, {10: 0.75})
+    assert (reader.category("wait").share, reader.category("python").share) == (0.6, 0.4)
+    assert list(sleep_warnings([(reader.called, reader.slept)])) == []
 
 
 def test_a_child_is_held_against_the_looks_at_its_own_process() -> None:

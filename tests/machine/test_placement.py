@@ -180,9 +180,9 @@ def test_what_the_sampled_thread_starts_is_let_go(target: Target, sampler: int) 
     [(3, {1: 3, 2: 1}, 0.01), (100, {1: 100, 2: 50, 3: 25}, 0.75), (200, {1: 0, 2: 50}, 0.25), (200, {}, 1.0)],
 )
 def test_a_thread_that_begins_does_not_yet_compute(wall_ms: int, cpu_ms: dict[int, int], cores: float) -> None:
-    before = thread_clocks.Clocks(7 * S, {1: S, 2: 2 * S})
+    before = thread_clocks.Clocks(7 * S, {1: S, 2: 2 * S}, {})
     cpu_ns = {thread: before.cpu_ns.get(thread, 0) + ms * 1_000_000 for thread, ms in cpu_ms.items()}
-    now = thread_clocks.Clocks(7 * S + wall_ms * 1_000_000, cpu_ns)
+    now = thread_clocks.Clocks(7 * S + wall_ms * 1_000_000, cpu_ns, {})
     assert now.others_share(before, 1) == pytest.approx(cores)
 
 

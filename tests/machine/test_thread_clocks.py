@@ -16,11 +16,13 @@ MS = 1_000_000
 def clocks(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
     """CPU ms of threads, once for each reading; there are 100 ms between two."""
     drawn: list[dict[int, int]] = []
+    ticks = iter(range(0, 10_000 * MS, 10 * MS))
     readings = iter(range(0, 10_000 * MS, 100 * MS))
     monkeypatch.setattr(thread_clocks, "time", SimpleNamespace(monotonic_ns=readings.__next__))
     monkeypatch.setattr(
         thread_clocks, "thread_cpu_ns", lambda pid: {thread: ms * MS for thread, ms in drawn.pop(0).items()}
     )
+    monkeypatch.setattr(thread_clocks, "thread_system_ns", lambda pid: {1: next(ticks)})
     return drawn
 
 
@@ -55,3 +57,4 @@ def test_periods_add_up(clocks: list[dict[int, int]]) -> None:
     found.begin()
     found.begin()
     assert found.running == {1: 0.4, 2: 0.15}
+    assert found.in_system == {1: 0.1}

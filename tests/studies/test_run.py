@@ -270,6 +270,14 @@ def test_a_step_waits_no_longer_than_its_cpu_clock_leaves(cpu_ns: int, system: s
     assert told.category("wait").ns == round(waits_ns / 1_000 * (told.wall.ns - told.category("compile").ns))
 
 
+def test_a_step_that_reads_a_file_in_memory_runs_in_the_system_meanwhile() -> None:
+    read = main(f"{WORK};read (libc.so.6)", 60)
+    step = {"ns": 1_000, "user_ns": 400, "system_ns": 600}
+    found = budget(*bare(*(20 * [step])), turns=([main(WORK, 40), read],), environment={"system": "Linux-6.1"})
+    assert ns_of(found) == {"python": 400, "wait": 600}
+    assert not [warning for warning in found.warnings if "waiting too often" in warning]
+
+
 @pytest.mark.parametrize(
     ("running", "times", "most"),
     [

@@ -27,7 +27,15 @@ def ending_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         def __exit__(self, *_: object) -> None:
             ending_ns.append(time.perf_counter_ns())
 
-    fields = {"wait_s": 0.01, "attend": lambda: None, "sampled": [], "reason": "", "unplaced": "", "running": {}}
+    fields = {
+        "wait_s": 0.01,
+        "attend": lambda: None,
+        "sampled": [],
+        "reason": "",
+        "unplaced": "",
+        "running": {},
+        "in_system": {},
+    }
     monkeypatch.setattr(record, "RunSampler", lambda *_: Sampler(**fields))
     return ending_ns
 

@@ -106,7 +106,7 @@ def make_process(
     meta: ProcessMeta, threads: Sequence[SampledThread], classifier: Classifier, capture: str
 ) -> ProcessBudget:
     """The budget of a watch of at least one thread; ``capture`` is empty where it was not stored."""
-    budgets = thread_budgets(threads, meta.pid, meta.duration_ns, classifier, dict(meta.running))
+    budgets = thread_budgets(threads, meta.pid, meta.duration_ns, classifier, dict(meta.running), dict(meta.in_system))
     share, reason = slowdown(meta.before, meta.during)
     unknown_cost = [f"what watching cost it is unknown: {reason}"] if reason and meta.before else []
     return ProcessBudget(

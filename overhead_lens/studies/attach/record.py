@@ -139,6 +139,7 @@ def meta_of(request: AttachRequest, watched: Watched, started: datetime, untrace
         during=list(watched.during),
         unplaced=watched.unplaced,
         running=sorted(watched.running.items()),
+        in_system=sorted(watched.in_system.items()),
         sees=SEES,
         warnings=[*watched.notes, *untraced],
         **recorded(environment, request.command, started),

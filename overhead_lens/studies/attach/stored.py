@@ -26,6 +26,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
         before, during: Its CPU clock before it was watched, and meanwhile.
         unplaced: Why its threads were not placed while it was watched; empty if they were or need not be.
         running: Threads, and the share of the watch that each was on a core, by its CPU clock.
+        in_system: Threads, and the share of the same time that each was in the operating system.
         sees: What the sampler sees and does not see, a sentence.
     """
 
@@ -42,6 +43,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
     during: list[Reading]
     unplaced: str = ""
     running: list[tuple[int, float]] = msgspec.field(default_factory=list)
+    in_system: list[tuple[int, float]] = msgspec.field(default_factory=list)
     sees: str
     warnings: list[str]
 

@@ -45,6 +45,7 @@ class Watched:
         alive: Threads that were there at the end.
         unplaced: Why its threads were not placed; empty if they were or need not be.
         running: Share of the watch that each thread was on a core, by its CPU clock.
+        in_system: Share of the watch that each thread was in the operating system, by the same clock.
     """
 
     process: OtherProcess
@@ -58,6 +59,7 @@ class Watched:
     unplaced: str
     notes: tuple[str, ...]
     running: Mapping[int, float]
+    in_system: Mapping[int, float]
 
 
 def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener, *, load: bool = True) -> Watched:
@@ -103,8 +105,8 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
             raise NoStackError("py-spy took no samples")
         unplaced = placement.reason
     notes = tuple(_notes(watched, duration_ns, seconds))
-    rate_hz = watched.rate_hz
-    return Watched(process, run, rate_hz, duration_ns, thread, alive, before, during, unplaced, notes, clocks.running)
+    known = process, run, watched.rate_hz, duration_ns, thread, alive, before, during, unplaced, notes
+    return Watched(*known, clocks.running, clocks.in_system)
 
 
 def _caught_up_s(running: PySpy, rate_hz: int, interrupted: Event) -> float:

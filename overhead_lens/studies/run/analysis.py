@@ -228,12 +228,13 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     traced = None if recorded is None else checks.operators_of_trace(recorded, step.ns, fitted)
     device = None if counted is None else _device(run, recorded, step, classifier)
     backward = _backward(run, [*stepping, *others], device, fitted)
-    of_step = _host(step, wall, blocks, counted, traced, _off_cores(run, counted), backward, fitted)
+    of_step = _host(step, wall, blocks, counted, traced, _clocks(run, counted), backward, fitted)
     regions = _regions(meta.regions, stacks, backward, of_step.worked_share, fitted)
     samples = sum(stack.count // each.weight for each, own in zip(of_steps, inside, strict=True) for stack in own)
     taken = sum(each.thread.samples // each.weight for each in of_steps)
     looks = {meta.pid: _looks(run)}
-    threads = thread_budgets(others, meta.pid, step.ns, classifier, dict(meta.running), looks) if others else ()
+    clocks = dict(meta.running), dict(meta.in_system)
+    threads = thread_budgets(others, meta.pid, step.ns, classifier, *clocks, looks) if others else ()
     return RunBudget(
         command=tuple(meta.program),
         exit_code=meta.exit_code,
@@ -497,7 +498,7 @@ def _host(
     blocks: Sequence[Sequence[Stack]],
     counted: pd.DataFrame | None,
     traced: Reading | None,
-    off_cores: float | None,
+    clocks: tuple[float, float] | None,
     backward: BackwardWork | None,
     classifier: Classifier,
 ) -> _StepHost:
@@ -508,7 +509,7 @@ def _host(
     if not any(blocks):
         return _StepHost(_unknown(wall.ns))
     by_stacks = shares_of_blocks(blocks, classifier)
-    asleep = None if off_cores is None else slept(by_stacks, off_cores)
+    asleep = None if clocks is None else slept(by_stacks, *clocks)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     made: tuple[CrossCheck, ...] = ()
     if traced is not None and not has_compile_times:
@@ -523,8 +524,9 @@ def _host(
     if backward is not None and (waiting := waiting_share(shares)):
         worked_share = min(1.0, backward.busy_share / waiting)
         shares = with_backward(shares, backward.shares, worked_share)
-        if off_cores is not None and (together := slept(shares, off_cores - backward.running_share)).disagree:
-            shares, asleep = bounded(shares, together), together
+        if clocks is not None:
+            together = slept(shares, clocks[0] - backward.running_share, clocks[1])
+            shares, asleep = (bounded(shares, together), together) if together.disagree else (shares, asleep)
     if counted is None or not has_compile_times:
         return _StepHost(_divided(wall.ns, estimate, shares, counted), made, asleep, worked_share)
     known = counted[counted["is_counted"]]
@@ -542,13 +544,16 @@ def _in_operators(shares: Shares) -> float:
     return sum(weight for attribution, weight in shares.attributions.items() if checks.in_operators(attribution))
 
 
-def _off_cores(run: StoredRun, counted: pd.DataFrame | None) -> float | None:
-    """The share of the steps that set the wall in which their thread was on no core; None if its CPU clock is too coarse."""
+def _clocks(run: StoredRun, counted: pd.DataFrame | None) -> tuple[float, float] | None:
+    """Shares of the steps that set the wall: on no core, and in the operating system; None if the CPU clock is too coarse."""
     if counted is None or not str(run.meta.environment.get("system")).startswith("Linux"):
         return None
     known = counted[counted["compile_ns"] == 0]
     spent_ns = float((known["user_ns"] + known["system_ns"]).sum())
-    return 1.0 - spent_ns / float(known["apart_ns"].sum()) if len(known) >= _FEWEST_STEPS and spent_ns else None
+    if len(known) < _FEWEST_STEPS or not spent_ns:
+        return None
+    whole_ns = float(known["apart_ns"].sum())
+    return 1.0 - spent_ns / whole_ns, float(known["system_ns"].sum()) / whole_ns
 
 
 def _without_compilations(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> list[list[Stack]]:

@@ -172,6 +172,7 @@ def _write(
         rate_hz=sampler.sampled[-1].rate_hz if sampler.sampled else RATE_HZ,
         unplaced=sampler.unplaced,
         running=sorted(sampler.running.items()),
+        in_system=sorted(sampler.in_system.items()),
         regions=_regions(notes, has_steps=bool(rows)),
         traced_regions=notes.get("traced_regions", {}),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],

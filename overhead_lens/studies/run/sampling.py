@@ -95,6 +95,11 @@ class RunSampler:
         return self._rested.running
 
     @property
+    def in_system(self) -> Mapping[int, float]:
+        """The share of the same time that each thread was in the operating system."""
+        return self._rested.in_system
+
+    @property
     def wait_s(self) -> float:
         """Seconds until the next call of ``attend``."""
         is_calm = self._state in (_State.RESTING, _State.OVER) or (

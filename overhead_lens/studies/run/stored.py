@@ -85,6 +85,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
         traced_regions: When recorded steps entered and left each region, by ``time.perf_counter_ns``: the first times of each.
         unplaced: Why the program's threads were not placed while it was sampled; empty where they were or need not be.
         running: Threads, and the share of the time between the turns that each was on a core, by its CPU clock.
+        in_system: Threads, and the share of the same time that each was in the operating system.
     """
 
     program: list[str]
@@ -108,6 +109,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
     rate_hz: int = 100
     unplaced: str = ""
     running: list[tuple[int, float]] = msgspec.field(default_factory=list)
+    in_system: list[tuple[int, float]] = msgspec.field(default_factory=list)
     regions: list[StoredRegion] = msgspec.field(default_factory=list)
     traced_regions: dict[str, list[tuple[int, int]]] = msgspec.field(default_factory=dict)
     compilations: list[Compilation] = msgspec.field(default_factory=list)
