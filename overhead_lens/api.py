@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from overhead_lens.recorder.fresh import NotFreshError, check_state, pickled, ta
 from overhead_lens.recorder.here import record_here
 from overhead_lens.recorder.paired import paired_effort, record_pair
 from overhead_lens.recorder.single import record
+from overhead_lens.remedies.reached import values_of
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of, budgets_of, compare_captures
 from overhead_lens.studies.advise.analysis import Advice, advice_of
@@ -45,6 +47,7 @@ from overhead_lens.terminal.command import refuse_on_windows
 from overhead_lens.terminal.progress import progress
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.worker.load import VALUES
 
 MARGIN_SHARE = 0.01
 
@@ -354,6 +357,7 @@ def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arg
         return None, str(error)
     file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overhead-lens-")), "arguments.pickle")
     file.write_bytes(content)
+    file.with_suffix(VALUES).write_text(json.dumps(values_of(function)), encoding="utf-8")
     return replace(target, arguments=file), ""
 
 

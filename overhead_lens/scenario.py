@@ -42,10 +42,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Arguments of one call."""
+    """Arguments of one call; ``notes`` are warnings for its report."""
 
     by_position: tuple[Any, ...] = ()
     by_name: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def values(self) -> tuple[Any, ...]:

@@ -33,7 +33,12 @@ class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Workload(Struct, frozen=True):
-    """A worker's description of its workload; values of ``params`` that JSON lacks are text. ``compiles``: by torch.compile."""
+    """A worker's description of its workload; values of ``params`` that JSON lacks are text.
+
+    Attributes:
+        compiles: Whether torch.compile compiles it.
+        notes: Warnings for the report.
+    """
 
     kind: Kind
     scenario: str
@@ -44,6 +49,7 @@ class Workload(Struct, frozen=True):
     work: Work
     work_known: bool
     compiles: bool
+    notes: tuple[str, ...] = ()
 
 
 class WarmUp(Struct, frozen=True):

@@ -76,7 +76,8 @@ class Side:
     def warnings(self) -> list[str]:
         """Warnings for the report."""
         unsettled = f"{', '.join(self.unsettled)} had not settled after the warm-up: their blocks may still drift"
-        return [*([unsettled] if self.unsettled else []), *self.recording.warnings]
+        notes = self.recording.workload.notes if self.recording.workload is not None else ()
+        return [*notes, *([unsettled] if self.unsettled else []), *self.recording.warnings]
 
     def give_turns(self, when: When, process: int = 0, worker: Process | None = None) -> None:
         """Run the instruments of ``when`` in a process, one after the other."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import random
 import sys
 import sysconfig
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -21,6 +23,8 @@ Parts = Mapping[Any, Any]
 
 PLAIN = (int, float, complex, str, bytes, type(None), Enum)
 """Values that never change."""
+
+_MOST_VALUES, _MOST_LETTERS = 20_000, 60
 
 _LIBRARY, _INSTALLED, _OWN = "library", "installed", "own"
 _LIBRARIES = ("builtins", "torch", "numpy", "overhead_lens")
@@ -65,6 +69,19 @@ def walk(value: Any, path: str, seen: dict[int, Any]) -> Iterator[tuple[str, Any
         yield from walk(part, path + _step(value, key, number), seen)
     if type(value) in {list, tuple, dict}:
         del seen[id(value)]
+
+
+def values_of(function: Any) -> dict[str, str]:
+    """Numbers, texts and kinds of tensors that a function reaches, by path, as text; none if they cannot be walked through."""
+    found = {}
+    with suppress(Exception):
+        for path, value, _ in itertools.islice(walk(function, "", {}), _MOST_VALUES):
+            if isinstance(value, PLAIN):
+                found[path.removeprefix(".")] = repr(value)[:_MOST_LETTERS]
+            elif _is_tensor(value):
+                graded = ", requires_grad" if value.requires_grad else ""
+                found[path.removeprefix(".")] = f"{value.dtype} {tuple(value.shape)} on {value.device}{graded}"
+    return found
 
 
 def _step(value: Any, key: Any, number: int) -> str:

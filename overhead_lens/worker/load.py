@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from overhead_lens.errors import UsageError
+from overhead_lens.remedies.reached import values_of
 from overhead_lens.scenario import Arguments, NoParams, Scenario, nearest
 from overhead_lens.target import Target, summary_of
 from overhead_lens.worker.importing import module_of
+
+VALUES = ".json"
+"""Ending of the file beside a call's arguments with the values that its function reached where it was called."""
 
 
 def load(target: Target) -> Scenario:
@@ -155,7 +162,21 @@ def _arguments(
     if not isinstance(arguments, Arguments):
         raise UsageError(f"{label} must return a tuple of the arguments, not {type(arguments).__name__}: return (x,)")
     _check_fit(function, arguments, target)
-    return arguments
+    return (
+        arguments if target.arguments is None else replace(arguments, notes=tuple(_unlike(function, target.arguments)))
+    )
+
+
+def _unlike(function: Callable[..., Any], arguments: Path) -> Iterator[str]:
+    """The warning that the function reaches other values here than where it was called, which are stored beside ``arguments``."""
+    with suppress(FileNotFoundError):
+        called, here = json.loads(arguments.with_suffix(VALUES).read_text(encoding="utf-8")), values_of(function)
+        if differing := [path for path in called if path in here and here[path] != called[path]]:
+            path, more = differing[0], f" ({len(differing) - 1} more differ)" if len(differing) > 1 else ""
+            yield (
+                f"measured with {path} = {here[path]}, not {called[path]}, since fresh processes import the module anew{more}:"
+                " set it where the module is imported, or profile a lambda, which is measured in this process"
+            )
 
 
 def _check_fit(function: Callable[..., Any], arguments: Arguments, target: Target) -> None:

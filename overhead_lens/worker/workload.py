@@ -45,6 +45,7 @@ class Workload:
         synchronize: Waits for the devices; None on the CPU.
         compile_options: Keyword arguments that torch.compile was given; None where ``call`` is ``original``.
         keywords: Names of the arguments that are passed by name.
+        notes: Warnings for the report.
     """
 
     scenario: scenarios.Scenario
@@ -58,6 +59,7 @@ class Workload:
     synchronize: Callable[[], None] | None
     compile_options: Mapping[str, Any] | None
     keywords: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def on_device(self) -> bool:
@@ -178,6 +180,7 @@ def _checked(
         synchronize=None,
         compile_options=compile_options,
         keywords=keywords,
+        notes=arguments.notes,
     )
     return _waiting(workload, _check(workload, original))
 
@@ -248,6 +251,7 @@ def describe(workload: Workload) -> dict[str, Any]:
         "work": dataclasses.asdict(work),
         "work_known": scenario.work is not None,
         "compiles": workload.compile_options is not None,
+        "notes": workload.notes,
     }
 
 

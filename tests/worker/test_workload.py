@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,9 +15,11 @@ import pytest
 import torch
 
 from overhead_lens.recorder.fresh import pickled
+from overhead_lens.remedies.reached import values_of
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload as workloads
+from overhead_lens.worker.load import VALUES
 from overhead_lens.worker.workload import Workload, describe, devices_of
 from tests.complaint import complaint
 
@@ -119,6 +124,7 @@ def test_what_the_metadata_says() -> None:
         "params": {},
         "work": {"units": 1, "flops": 0, "bytes": 0},
         "work_known": False,
+        "notes": (),
     }
     assert describe(workloads.load(parse_target("add1"), {}, None))["kind"] == "scenario"
 
@@ -151,6 +157,34 @@ def test_one_of_c_that_does_not_say_what_it_takes() -> None:
         "name a function that returns its arguments in a tuple, --inputs my.py:make"
     )
     assert load("torch:relu", "mine.py:one").variant == "relu"
+
+
+def test_values_that_the_calling_process_has_changed_are_noted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(folder)
+    (folder / "settled.py").write_text(
+        "import torch\nCFG = {'n': 1, 'same': 2}\nlayer = torch.nn.Linear(2, 2)\nUNUSED = 1\n"
+        "def f(): return layer.training and CFG['n']\n"
+    )
+    settled = importlib.import_module("settled")
+    arguments = folder / "arguments.pickle"
+    arguments.write_bytes(pickled(Arguments()))
+    target = Target("settled:f", module="settled", name="f", arguments=arguments)
+
+    def notes_of_another_process() -> tuple[str, ...]:
+        arguments.with_suffix(VALUES).write_text(json.dumps(values_of(settled.f)))
+        monkeypatch.delitem(sys.modules, "settled")
+        return describe(workloads.load(target, {}, None))["notes"]
+
+    assert notes_of_another_process() == ()
+    monkeypatch.setitem(sys.modules, "settled", settled)
+    settled.CFG.update(n=50, new=3)
+    settled.UNUSED = 2
+    settled.layer.eval().double()
+    (note,) = notes_of_another_process()
+    assert note == (
+        "measured with CFG['n'] = 1, not 50, since fresh processes import the module anew (3 more differ): set it where the"
+        " module is imported, or profile a lambda, which is measured in this process"
+    )
 
 
 def test_a_module_of_a_call_from_python_is_searched_where_the_caller_does(
