@@ -218,6 +218,33 @@ def test_two_names_of_one_tensor_stay_so() -> None:
     assert outcome_of(step, (weight, optimizer)).after["args[0]"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda value: torch.full((3, 3), value).to_sparse(),
+        lambda value: torch.full((3, 3), value).to_sparse_csr(),
+        lambda value: torch.nested.nested_tensor(
+            [torch.full((size, 3), value) for size in (2, 4)], layout=torch.jagged
+        ),
+        lambda value: torch.quantize_per_tensor(torch.full((3,), value), 0.1, 0, torch.quint8),
+    ],
+    ids=["sparse", "csr", "jagged", "quantized"],
+)
+def test_tensors_of_other_layouts_are_compared_and_put_back(make: Callable[[float], torch.Tensor]) -> None:
+    def changes(given: torch.Tensor) -> torch.Tensor:
+        before = given.detach().clone()
+        given.copy_(make(2.0))
+        return before
+
+    given = make(1.0)
+    unchanged = given.clone()
+    base, again = (outcome_of(changes, (given,)) for _ in range(2))
+    assert compared(base, again) == EQUAL
+    assert compared(base, outcome_of(torch.clone, (given,))) == DIFFERS
+    torch.testing.assert_close(given, unchanged)
+
+
 def test_what_cannot_be_copied_is_unknown() -> None:
     deep: list[Any] = []
     for _ in range(5_000):
