@@ -174,7 +174,7 @@ def _unlike(function: Callable[..., Any], arguments: Path) -> Iterator[str]:
         if differing := [path for path in called if path in here and here[path] != called[path]]:
             path, more = differing[0], f" ({len(differing) - 1} more differ)" if len(differing) > 1 else ""
             yield (
-                f"measured with {path} = {here[path]}, not {called[path]}, since fresh processes import the module anew{more}:"
+                f"measured with {path} = {here[path]}, not {called[path]}, since fresh processes import the module again{more}:"
                 " set it where the module is imported, or profile a lambda, which is measured in this process"
             )
 

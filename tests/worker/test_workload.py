@@ -182,7 +182,7 @@ def test_values_that_the_calling_process_has_changed_are_noted(folder: Path, mon
     settled.layer.eval().double()
     (note,) = notes_of_another_process()
     assert note == (
-        "measured with CFG['n'] = 1, not 50, since fresh processes import the module anew (3 more differ): set it where the"
+        "measured with CFG['n'] = 1, not 50, since fresh processes import the module again (3 more differ): set it where the"
         " module is imported, or profile a lambda, which is measured in this process"
     )
 
