@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, refuse
+from overhead_lens.remedies.remedy import Call, Remedy, refuse
 
 _SOURCE = "https://docs.pytorch.org/docs/stable/compile/programming_model.reducing_guard_overhead.html"
 
@@ -43,11 +43,6 @@ def _not_evaluated(call: Call) -> Call:
     import torch
 
     call.check_compiled()
-    refuse(not hasattr(torch.compiler, "set_stance"), "this torch has no torch.compiler.set_stance")
-    try:
-        torch.compiler.set_stance("default", skip_guard_eval_unsafe=False).__exit__(None, None, None)
-    except TypeError:
-        raise NotApplicableError("this torch's set_stance has no skip_guard_eval_unsafe") from None
     return call.later_inside(partial(torch.compiler.set_stance, "default", skip_guard_eval_unsafe=True))
 
 

@@ -303,17 +303,10 @@ def test_rungs_take_no_arguments_by_name() -> None:
 
 
 def test_what_a_torch_lacks_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def knows_nothing(stance: str) -> None: ...
-
     work = workload(scaled, X, W)
-    monkeypatch.setattr(torch.compiler, "set_stance", knows_nothing)
     monkeypatch.delattr(torch.compiler, "skip_all_guards_unsafe", raising=False)
     monkeypatch.delattr(torch._dynamo.eval_frame, "_debug_get_cache_entry_list")
-    names = ("guard_eval_skipped", "guards_filtered", "direct_bytecode")
-    assert reasons(built(work, *names)) == {
-        "guard_eval_skipped": "this torch's set_stance knows no skip_guard_eval_unsafe",
+    assert reasons(built(work, "guards_filtered", "direct_bytecode")) == {
         "guards_filtered": "this torch has no torch.compiler.skip_all_guards_unsafe",
         "direct_bytecode": "this torch does not show its cache entries",
     }
-    monkeypatch.delattr(torch.compiler, "set_stance")
-    assert reasons(built(work, names[0])) == {names[0]: "this torch has no torch.compiler.set_stance"}

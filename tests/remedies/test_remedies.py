@@ -684,16 +684,12 @@ def test_what_holds_already_needs_no_remedy(monkeypatch: pytest.MonkeyPatch) -> 
         applied_to("gc_rarely", X)
 
 
-def test_what_this_machine_or_this_torch_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def knows_nothing(stance: str) -> None: ...
-
+def test_what_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     monkeypatch.setattr(torch, "set_flush_denormal", lambda _: False)
-    monkeypatch.setattr(torch.compiler, "set_stance", knows_nothing)
     for name, reason in {
         "malloc_huge_pages": "the C library is not glibc",
         "flush_denormal": "this processor cannot flush denormal numbers",
-        "skip_guard_eval": "this torch's set_stance has no skip_guard_eval_unsafe",
     }.items():
         with pytest.raises(NotApplicableError) as refused:
             applied_to(name, X, **COMPILED)

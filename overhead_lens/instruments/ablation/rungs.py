@@ -29,6 +29,8 @@ Context = Callable[[], AbstractContextManager[Any]]
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _NEVER = 1 << 30
 
+_NO_GUARD_EVALUATION = partial(torch.compiler.set_stance, "default", skip_guard_eval_unsafe=True)
+
 # Rungs of this ending are timed while malloc keeps its pages.
 WARM_HEAP = "_warm_heap"
 
@@ -102,9 +104,7 @@ class _Builder:
             "eager": lambda: RungCall(name, eager, args),
             "compiled": lambda: RungCall(name, self._once_compiled(), args),
             "guards_filtered": lambda: RungCall(name, self._own(guard_filter_fn=_no_guards()), args),
-            "guard_eval_skipped": lambda: RungCall(
-                name, self._called_once(), args, _stance(skip_guard_eval_unsafe=True)
-            ),
+            "guard_eval_skipped": lambda: RungCall(name, self._called_once(), args, _NO_GUARD_EVALUATION),
             "direct_bytecode": lambda: RungCall(name, self._direct_bytecode(), args),
             "generated_code": lambda: _bare(name, generated.direct(self._graph_calls())),
             "allocation_hoisted": lambda: _bare(name, generated.direct(generated.hoisted(self._graph_calls()))),
@@ -240,14 +240,3 @@ def _no_guards() -> Callable[..., Any]:
     if skip_all is None:
         raise MeasurementError("this torch has no torch.compiler.skip_all_guards_unsafe")
     return skip_all
-
-
-def _stance(**changes: bool) -> Context:
-    set_stance = getattr(torch.compiler, "set_stance", None)
-    if set_stance is None:
-        raise MeasurementError("this torch has no torch.compiler.set_stance")
-    try:
-        set_stance("default", **changes).__exit__(None, None, None)
-    except TypeError:
-        raise MeasurementError(f"this torch's set_stance knows no {', '.join(changes)}") from None
-    return partial(set_stance, "default", **changes)

@@ -87,11 +87,10 @@ def _scope(workload: Workload) -> dict[str, Any]:
     """Names in the sources of guards: ``L`` the arguments by name, ``G`` the function's globals, Dynamo's helpers."""
     from torch._dynamo import guards
 
-    helpers = getattr(guards, "_get_closure_vars", None)
     bound = workload.call_once(inspect.signature(workload.original).bind)
     bound.apply_defaults()
-    known = dict(helpers()) if helpers else dict(getattr(guards, "CLOSURE_VARS", {}))
-    return {**known, "L": dict(bound.arguments), "G": workload.original.__globals__}
+    helpers = guards._get_closure_vars()  # noqa: SLF001
+    return {**helpers, "L": dict(bound.arguments), "G": workload.original.__globals__}
 
 
 def _leaves(manager: Any, scope: Mapping[str, Any]) -> list[_Leaf]:

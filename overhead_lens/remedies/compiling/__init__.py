@@ -1,1 +1,0 @@
-"""Ways to compile a call, or not to."""

@@ -1,1 +1,0 @@
-"""What changes how eager operators run."""

@@ -1,1 +1,0 @@
-"""Training steps: optimizers and data loaders."""
