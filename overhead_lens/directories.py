@@ -35,7 +35,7 @@ class Directory:
 
 
 _KINDS = {
-    CALL: Directory("stored:breakdown_of", export="export.call:write_call_{}"),
+    CALL: Directory("stored:breakdown_of", export="export.capture:write_call_{}"),
     COMPARISON: Directory("stored:comparison_of"),
     JOB: Directory("studies.run.job:job_of"),
     RUN: Directory("studies.run.analysis:run_budget_of", "studies.run.delta:compare_runs", "export.run:write_run_{}"),

@@ -1,6 +1,7 @@
-"""A stored capture as a picture for the Perfetto UI: its budget, a traced call, its timed blocks and its stacks.
+"""The capture of a call for other viewers: its budget, a traced call, its timed blocks and its stacks.
 
-The axis is that of one call: everything begins at zero and has its own length, so that what the profiler adds is seen as such.
+The axis of a picture is that of one call: everything begins at zero and has its own length, so that what the profiler adds is
+seen as such. A writer raises ``UsageError`` where the capture lacks its evidence or is damaged, or the file cannot be written.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from overhead_lens.budget.trace import category_lane, loop_events
 from overhead_lens.budget.wall import time_column, without_delays
 from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.captures.files import KINETO, KINETO_STACK, PERFETTO
+from overhead_lens.errors import UsageError
+from overhead_lens.export.chrome import write_chrome
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, operator_lane
 from overhead_lens.export.lanes.events import OPERATORS_LANE, event_lanes
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice
 from overhead_lens.export.lanes.threads import placed_stacks
 from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph
+from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import Traced
@@ -30,6 +34,7 @@ from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
 from overhead_lens.stats.values import Ints
+from overhead_lens.stored import breakdown_of
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.timeline import Nesting
 from overhead_lens.units import format_ns
@@ -108,19 +113,45 @@ TRACED_WITH_STACKS = "With Python stacks"
 _STACKS = ("1", "1")
 
 
-def draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> Path:
-    """Write ``trace.pftrace`` into the capture."""
-    write_capture(path, path / PERFETTO, breakdown, classifier)
-    return path / PERFETTO
-
-
-def write_capture(path: Path, target: Path, breakdown: Breakdown, classifier: Classifier) -> None:
-    """Write a capture as a native Perfetto trace to ``target``.
-
-    Raises:
-        UsageError: The capture is damaged, or the file cannot be written.
-    """
+def draw(path: Path, breakdown: Breakdown, classifier: Classifier, target: Path | None = None) -> Path:
+    """Write a native Perfetto trace, by default ``trace.pftrace`` in the capture; returns the file."""
+    target = target or path / PERFETTO
     write_picture(target, _picture(read_capture(path), breakdown, classifier))
+    return target
+
+
+def write_call_perfetto(path: Path, target: Path, classifier: Classifier) -> None:
+    """Write a capture as a native Perfetto trace."""
+    draw(path, breakdown_of(path, classifier), classifier, target)
+
+
+def write_call_chrome(path: Path, target: Path, classifier: Classifier) -> None:
+    """Write the budget of a call, and the traced calls, as Chrome's JSON trace."""
+    breakdown, stored = breakdown_of(path, classifier), read_capture(path)
+    source = stored.existing(KINETO_STACK) or stored.existing(KINETO)
+    if source is None:
+        raise UsageError(f"{path} holds no trace to export")
+    write_chrome(target, budget_lane(breakdown), read_trace(source).events)
+
+
+def write_call_collapsed(path: Path, target: Path, classifier: Classifier) -> None:
+    """Write the stacks of a call as folded stacks."""
+    write_collapsed(target, [(breakdown_of(path, classifier).subject.title, _stacks(path))])
+
+
+def write_call_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
+    """Write the stacks of a call for speedscope."""
+    breakdown = breakdown_of(path, classifier)
+    subject = breakdown.subject
+    title = f"{subject.name}:{subject.variant}, {'compiled' if subject.compile else 'eager'}"
+    write_profiles(target, title, [Profile(title, breakdown.wall.ns, _stacks(path))])
+
+
+def _stacks(path: Path) -> list[Stack]:
+    samples = read_samples(read_capture(path))
+    if not samples.stacks:
+        raise UsageError(f"{path} holds no samples to export ({samples.sampled.reason})")
+    return samples.stacks
 
 
 @dataclass(frozen=True, slots=True)

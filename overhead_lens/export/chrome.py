@@ -25,7 +25,7 @@ _Event = dict[str, Value]
 _PROCESS = "python"
 
 
-def write_chrome(path: Path, budget: Lane, events: pd.DataFrame | None = None) -> None:
+def write_chrome(path: Path, budget: Lane, events: pd.DataFrame) -> None:
     """Write a JSON trace of the budget, and of the events with their arrows; compressed for a name in ``.gz``.
 
     Args:
@@ -35,7 +35,7 @@ def write_chrome(path: Path, budget: Lane, events: pd.DataFrame | None = None) -
     Raises:
         UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
-    lanes = [budget, *([] if events is None else event_lanes(events))]
+    lanes = [budget, *event_lanes(events)]
     with replacing_text(path) as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[')
         separator = "\n"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from overhead_lens import __version__
-from overhead_lens.budget.model import Breakdown
 from overhead_lens.errors import require
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
@@ -22,19 +21,6 @@ from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.units import round_to_sum
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-
-
-def write_speedscope(path: Path, breakdown: Breakdown, stacks: Sequence[Stack]) -> None:
-    """Write the stacks; compressed where the name ends in ``.gz``.
-
-    Args:
-        path: Replaced when the file is complete.
-        breakdown: Its wall time is what the weights sum to.
-        stacks: Cut to the measured loop; at least one.
-    """
-    subject = breakdown.subject
-    title = f"{subject.name}:{subject.variant}, {'compiled' if subject.compile else 'eager'}"
-    write_profiles(path, title, [Profile(title, breakdown.wall.ns, stacks)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +36,7 @@ class Profile:
 
 
 def write_profiles(path: Path, title: str, profiles: Sequence[Profile]) -> None:
-    """Write profiles into one file, where speedscope offers a choice of them."""
+    """Write profiles into one file, where speedscope offers a choice of them; compressed where its name ends in ``.gz``."""
     frames: dict[StackFrame, int] = {}
     document = {
         "$schema": _SCHEMA,
@@ -84,11 +70,7 @@ def _frame(frame: StackFrame) -> dict[str, Any]:
 
 
 def write_collapsed(path: Path, groups: Sequence[tuple[str, Sequence[Stack]]]) -> None:
-    """Write stacks, each group below a root frame of its name; a semicolon in a name becomes a comma, for it separates frames.
-
-    Args:
-        path: Replaced when the file is complete; compressed where the name ends in ``.gz``.
-    """
+    """Write stacks, each group below a root frame of its name; a semicolon in a name becomes a comma, for it separates frames."""
     with replacing_text(path) as file:
         for name, stacks in groups:
             for stack in stacks:
