@@ -22,6 +22,7 @@ from overhead_lens.machine.process import Worker
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, parse_target
 from overhead_lens.worker.workload import Workload, compile_call, of_callable
+from tests.worker.answering import session_of
 
 pytestmark = [
     pytest.mark.measures,
@@ -232,7 +233,7 @@ def test_what_filters_leave_out_is_what_torch_leaves_out(
         torch.compiler.reset()
         workload = of_callable(function, Arguments(CALLS[function]), {"backend": "eager", **options})
         compile_call(workload)
-        return msgspec.convert(listing.guards_of(workload), Guards)
+        return msgspec.convert(listing.list_guards(session_of(workload)), Guards)
 
     whole = listed()
     left = listed(options={"guard_filter_fn": getattr(torch.compiler, name)})
@@ -247,7 +248,7 @@ def test_guards_that_no_call_reaches_are_not_listed(monkeypatch: pytest.MonkeyPa
         return x * 2
 
     def listed(workload: Workload) -> tuple[list[str], bool]:
-        found = msgspec.convert(listing.guards_of(workload), Guards)
+        found = msgspec.convert(listing.list_guards(session_of(workload)), Guards)
         return [each.source for each in found.guards if each.type == "TENSOR_MATCH"], found.tree is not None
 
     torch.compiler.reset()

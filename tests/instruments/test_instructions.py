@@ -20,12 +20,13 @@ from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instructions import worker
 from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
-from overhead_lens.instruments.instructions.switch import Switch
+from overhead_lens.instruments.instructions.worker import Switch
 from overhead_lens.readers.callgrind import TRUNCATED, read_callgrind
 from overhead_lens.target import Target
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.hanging import LOADED
 from tests.cli.run import scenario
+from tests.worker.answering import session_of
 
 pytestmark = pytest.mark.usefixtures("stand_in_workers")
 
@@ -165,7 +166,7 @@ def test_a_call_that_compiles_while_it_is_counted(
     )
     message = "^the call was compiled while its instructions were counted$"
     with pytest.raises(MeasurementError, match=message) if refused else contextlib.nullcontext():
-        worker.count_instructions(workload, 10, 2)
+        worker.count(session_of(workload), 10, 2)
 
 
 def _alive(pid: int) -> bool:

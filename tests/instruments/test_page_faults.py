@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import resource
 import sys
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from overhead_lens.instruments.page_faults import worker as page_faults
 from overhead_lens.instruments.page_faults.evidence import matter
+from overhead_lens.worker.session import Session
 from overhead_lens.worker.usage import fault_ns
 
 
@@ -38,13 +40,16 @@ def test_warm_touches_are_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(page_faults.time, "perf_counter_ns", now)
     monkeypatch.setattr(resource, "getrusage", usage)
-    assert page_faults.measure(budget_ns=10_000) == {"faults": 10 * 480, "user_ns": 10 * (200_000 - 8_000)}
+    assert page_faults.measure_page_faults(Session(io.StringIO(), print), budget_ns=10_000) == {
+        "faults": 10 * 480,
+        "user_ns": 10 * (200_000 - 8_000),
+    }
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a thread's faults are counted on Linux")
 def test_every_touch_of_a_fresh_page_is_a_fault() -> None:
     before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-    found = page_faults.measure(budget_ns=1_000_000)
+    found = page_faults.measure_page_faults(Session(io.StringIO(), print), budget_ns=1_000_000)
     counted = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
     assert found["faults"] % 480 == 0
     assert found["faults"] <= counted <= found["faults"] + 1_000
@@ -61,5 +66,5 @@ def test_a_fault_takes_what_the_fastest_fresh_round_takes_longer(monkeypatch: py
 
 def test_no_accounting_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_faults.sys, "platform", "darwin")
-    assert page_faults.measure() == {"faults": 0, "user_ns": 0}
+    assert page_faults.measure_page_faults(Session(io.StringIO(), print)) == {"faults": 0, "user_ns": 0}
     assert fault_ns() == 0

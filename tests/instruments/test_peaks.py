@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -13,10 +14,11 @@ from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.instrument import Recording, Turn
 from overhead_lens.instruments.peaks import worker as peaks
 from overhead_lens.instruments.peaks.record import MeasurePeaks
-from overhead_lens.instruments.peaks.worker import Cache, peaks_here, read_caches
+from overhead_lens.instruments.peaks.worker import Cache, measure_peaks, read_caches
 from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.request import Request
 from overhead_lens.target import Target
+from overhead_lens.worker.session import Session
 
 
 def draw_cache(folder: Path, index: int, **files: str) -> None:
@@ -57,7 +59,7 @@ def test_every_level_has_rates_and_the_thread_count_is_put_back(monkeypatch: pyt
     monkeypatch.setattr(peaks, "_MEMORY_BYTES", (1 << 20, 1 << 20))
     monkeypatch.setattr(peaks, "read_caches", lambda: ([Cache("L1", 32 << 10, 1), Cache("L2", 256 << 10, 1)], "sysfs"))
     before = torch.get_num_threads()
-    found = json.loads(json.dumps(peaks_here(torch.device("cuda"))))
+    found = json.loads(json.dumps(measure_peaks(Session(io.StringIO(), print))))
     assert torch.get_num_threads() == before
     assert [level["level"] for level in found["copy"]] == ["L1", "L2", "DRAM"]
     assert all(level["bytes_per_s"] > 0 for level in found["copy"])

@@ -15,6 +15,7 @@ from overhead_lens.instruments.trace.worker import calls_recorded
 from overhead_lens.torch_profiler import profiling
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.workload import Workload
+from tests.worker.answering import session_of
 from tests.worker.warm import ended
 
 
@@ -46,7 +47,7 @@ def test_a_call_that_the_warm_up_found_too_slow_is_timed_again(tmp_path: Path) -
 
     workload = OfTenMilliseconds(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
     # By the second that the warm-up found, one call would be recorded.
-    assert profiler.trace(workload, str(tmp_path), 1e9, 0)["calls"] == 4
+    assert profiler.record_trace(session_of(workload, 1e9), str(tmp_path), 0)["calls"] == 4
 
 
 def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +71,7 @@ def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monk
     monkeypatch.setattr(profiler, "_profile", record)
     monkeypatch.setattr(profiler, "_LEAST_REPEATS", 4)
     workload = Workload(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
-    traced = profiler.trace(workload, str(tmp_path), 1e6, 0)
+    traced = profiler.record_trace(session_of(workload, 1e6), str(tmp_path), 0)
     assert traced["traced_wall_ns"] == 20
     kept = {path.name: gzip.decompress(path.read_bytes()) for path in tmp_path.iterdir()}
     assert kept == {"kineto.json.gz": b"20", "kineto_stack.json.gz": b"10"}
@@ -79,12 +80,15 @@ def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monk
 RECORDS = """
 import sys
 from overhead_lens.correction.worker import _row
-from overhead_lens.instruments.trace.worker import trace
+from overhead_lens.instruments.trace.worker import record_trace
 from overhead_lens.worker.loop import make_measured_loop
+from overhead_lens.worker.session import Session
 from overhead_lens.worker.workload import Workload
 
-workload = Workload(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
-print(trace(workload, sys.argv[1], 1e9, 0)["calls"] > 0, len(_row(int, {}, 10)["traced_ns"]) > 0)
+session = Session(sys.stdin, print)
+session.workload = Workload(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
+session.call_ns = 1e9
+print(record_trace(session, sys.argv[1], 0)["calls"] > 0, len(_row(int, {}, 10)["traced_ns"]) > 0)
 print("torch._inductor" in sys.modules)
 """
 

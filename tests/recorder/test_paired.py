@@ -30,6 +30,7 @@ from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload
 from tests.compiler import needs_compiler
 from tests.drawn.speedscope import sequence
+from tests.worker.answering import session_of
 
 # Stacks of each process that do not count.
 SETTLING = 40
@@ -424,7 +425,7 @@ def test_compiled_anew_is_other_code_with_the_same_result() -> None:
     assert counts[2] - counts[1] == counts[1] - counts[0] == 1
     assert torch.equal(again.call(*again.args), first.original(*first.args))
     # Not those of before.
-    assert len(guards.guards_of(again)["compilations"]) == 1
+    assert len(guards.list_guards(session_of(again))["compilations"]) == 1
     # Nothing was left to compile.
     assert again.compile_count() == counts[2]
 

@@ -54,3 +54,10 @@ def answering_here() -> Iterator[None]:
         mock.patch.object(sys, "path", [*sys.path]),
     ):
         yield
+
+
+def session_of(workload: Any, call_ns: float = 0.0) -> Session:
+    """A session that has loaded a workload."""
+    session = Session(io.StringIO(), lambda _: None)
+    session.workload, session.call_ns = workload, call_ns
+    return session

@@ -46,7 +46,8 @@ class _Leaf:
     owner: str
 
 
-def guards_of(workload: Workload) -> dict[str, Any]:
+@operation
+def list_guards(session: Session) -> dict[str, Any]:
     """Leaf guards of the cache entries of the measured function that its call checks, in checking order.
 
     Dynamo goes through the entries up to the first that fits, and moves that to the front (torch/csrc/dynamo/extra_state.cpp). So
@@ -55,6 +56,7 @@ def guards_of(workload: Workload) -> dict[str, Any]:
     Returns:
         The fields of ``evidence.Guards``; ``tree`` only where one entry is checked.
     """
+    workload = session.workload
     listed: dict[str, Any] = {"guards": [], "tree": None, "reason": None, **_compilations()}
     try:
         from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
@@ -250,9 +252,3 @@ def _short(reason: str) -> str:
     lines = [line.strip() for line in reason.strip().splitlines()] or [""]
     explained = next((line for line in lines[1:] if line.startswith("Explanation: ")), "")
     return ": ".join(filter(None, (lines[0], explained.removeprefix("Explanation: "))))
-
-
-@operation
-def list_guards(session: Session) -> dict[str, Any]:
-    """List the guards of the compiled call."""
-    return guards_of(session.workload)

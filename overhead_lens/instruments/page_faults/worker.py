@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import PAGES, fresh_pages
@@ -22,7 +21,8 @@ from overhead_lens.worker.usage import PAGES, fresh_pages
 _BUDGET_NS = 1_000_000_000
 
 
-def measure(budget_ns: int = _BUDGET_NS) -> dict[str, int]:
+@operation
+def measure_page_faults(_session: Session, budget_ns: int = _BUDGET_NS) -> dict[str, int]:
     """Touch fresh pages, and then as many that are there.
 
     Returns:
@@ -54,9 +54,3 @@ def _user_time(action: Callable[[], None], budget_ns: int) -> tuple[int, int]:
         action()
         rounds += 1
     return rounds, round((resource.getrusage(resource.RUSAGE_THREAD).ru_utime - before) * 1e9)
-
-
-@operation
-def measure_page_faults(_session: Session) -> dict[str, Any]:
-    """Measure the user time of page faults."""
-    return measure()

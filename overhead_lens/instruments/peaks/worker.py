@@ -64,7 +64,8 @@ class Cache:
         return max(1, min(threads, math.ceil(processors / self.sharers)))
 
 
-def peaks_here(gpu: torch.device) -> dict[str, Any]:
+@operation
+def measure_peaks(session: Session) -> dict[str, Any]:
     """Memory bandwidth per level, matrix products, and a GPU's launch latency; takes about 2 s.
 
     Returns:
@@ -78,7 +79,7 @@ def peaks_here(gpu: torch.device) -> dict[str, Any]:
         with threads_in_use(1):
             one_gemm = gemm if threads == 1 else _gemm_rate()
         copy = [_level(cache, caches, threads) for cache in (*caches, None)]
-        device, reason = _device(gpu)
+        device, reason = _device(cuda_device(session))
     return {
         "copy": copy,
         "levels_from": levels_from,
@@ -226,9 +227,3 @@ def _fastest_ns(call: Callable[[], object], budget_ns: int) -> int:
         best = min(best, time.perf_counter_ns() - start)
         calls += 1
     return max(best, 1)
-
-
-@operation
-def measure_peaks(session: Session) -> dict[str, Any]:
-    """Measure the machine's peaks."""
-    return peaks_here(cuda_device(session))

@@ -39,21 +39,22 @@ _MOST_REPEATS = 40
 _LEAST_REPEATS = 3
 
 
-def trace(workload: Workload, folder: str, call_ns: float, budget_ns: int) -> dict[str, Any]:
+@operation
+def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any]:
     """Write ``kineto.json.gz`` (plain) and ``kineto_stack.json.gz`` (a few calls with Python stacks) into ``folder``.
 
     As many calls as fit into 20 MB of JSON, at least one. Bare blocks of as many calls between the traced ones give the wall
     time that the profiler's cost is measured against; the fastest of each counts, since a disturbance only ever adds time.
 
     Args:
-        call_ns: Expected time of a call.
         budget_ns: No further pair of blocks starts after this much time, once there are three.
 
     Returns:
         The fields of ``evidence.Traced`` but ``reason``.
     """
     # The warm-up may have found calls on several threads too slow, beside that of another process.
-    call_ns = min(call_ns, _run(workload, 1).wall_ns)
+    workload = session.workload
+    call_ns = min(session.call_ns, _run(workload, 1).wall_ns)
     _, probe = _profile(workload, 1, with_stack=False)
     calls = calls_recorded(call_ns, probe.events)
     bare = _run(workload, calls)
@@ -160,9 +161,3 @@ def _compressed(target: Path) -> Iterator[Path]:
             shutil.copyfileobj(source, compressed, 1 << 20)
     finally:
         plain.unlink(missing_ok=True)
-
-
-@operation
-def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any]:
-    """Record the loop with torch.profiler."""
-    return trace(session.workload, folder, session.call_ns, budget_ns)
