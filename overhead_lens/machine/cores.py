@@ -68,6 +68,15 @@ def put_back(pid: int, before: Mapping[int, set[int]]) -> None:
             os.sched_setaffinity(thread, before[thread if thread in before else pid])
 
 
+def set_batch(thread: int) -> bool:
+    """Let a thread that wakes up wait for what runs on its core (sched(7), ``SCHED_BATCH``); false if it has another policy."""
+    with contextlib.suppress(OSError, AttributeError):
+        if os.sched_getscheduler(thread) == os.SCHED_OTHER:
+            os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
+            return True
+    return False
+
+
 def last_core(thread: int) -> int | None:
     """The core on which a thread runs or ran last (proc(5), ``stat``); None where unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):

@@ -47,14 +47,15 @@ def let_go(thread: int, placed: Placed) -> None:
     with contextlib.suppress(OSError):
         if os.sched_getaffinity(thread) in ({placed["core"]}, set(placed["others"])):
             os.sched_setaffinity(thread, placed["free"])
-        if placed["batch"]:
-            forget_batch(thread)
+    if placed["batch"]:
+        forget_batch(thread)
 
 
 def forget_batch(thread: int) -> None:
     """Give a thread the usual policy instead of ``SCHED_BATCH``."""
-    if os.sched_getscheduler(thread) == _BATCH:
-        os.sched_setscheduler(thread, _OTHER, os.sched_param(0))
+    with contextlib.suppress(OSError):
+        if os.sched_getscheduler(thread) == _BATCH:
+            os.sched_setscheduler(thread, _OTHER, os.sched_param(0))
 
 
 def threads_of(pid: int) -> list[int]:

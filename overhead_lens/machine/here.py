@@ -6,7 +6,6 @@ import json
 import os
 import queue
 import threading
-from types import TracebackType
 from typing import Any
 
 from overhead_lens.errors import MeasurementError
@@ -39,9 +38,7 @@ class Here(Process):
     def __enter__(self) -> Here:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._requests.close()
         self._received.close()
 

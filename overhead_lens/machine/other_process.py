@@ -60,7 +60,7 @@ def examine(pid: int) -> OtherProcess:
     if watcher is not None:
         raise MeasurementError(f"process {pid} is watched already, by process {watcher}: wait until that has ended")
     files = _mapped_files(pid)
-    return OtherProcess(pid, _command(pid), _python_version(pid, files), _torch_version(pid, files))
+    return OtherProcess(pid, shlex.join(_words(pid)), _python_version(pid, files), _torch_version(pid, files))
 
 
 def cpu_ns(pid: int) -> int | None:
@@ -142,7 +142,7 @@ def permission_remedy(pid: int) -> str:
         return "Yama forbids tracing until the machine is restarted (kernel.yama.ptrace_scope is 3)"
     if owner and owner != [str(os.geteuid())] and not traces_all:
         return f"it belongs to user {owner[0]}: run this as that user, or as root (sudo)"
-    if _namespace("mnt", pid) not in (None, _namespace("mnt", os.getpid())):
+    if _mounts(pid) not in (None, _mounts(os.getpid())):
         return "it runs in another container: run this inside of it, or as root outside of all"
     if os.geteuid() == 0 and not traces_all:
         return "this container may not trace: start it with `docker run --cap-add SYS_PTRACE`"
@@ -179,10 +179,6 @@ def _status(pid: int | Path) -> dict[str, str] | None:
     """Fields of ``/proc/PID/status``; None without such a process."""
     lines = _read(PROC / str(pid) / "status").splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)} if lines else None
-
-
-def _command(pid: int) -> str:
-    return shlex.join(_words(pid))
 
 
 def _words(pid: int) -> list[str]:
@@ -228,9 +224,10 @@ def _seen_by(pid: int, path: str) -> Path:
     return PROC / str(pid) / "root" / path.lstrip("/")
 
 
-def _namespace(kind: str, pid: int) -> str | None:
+def _mounts(pid: int) -> str | None:
+    """The namespace of mounts: a container has one of its own."""
     with contextlib.suppress(OSError):
-        return str((PROC / str(pid) / "ns" / kind).readlink())
+        return str((PROC / str(pid) / "ns/mnt").readlink())
     return None
 
 

@@ -23,9 +23,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 
-from overhead_lens.machine.cores import last_core
+from overhead_lens.machine.cores import last_core, set_batch
 from overhead_lens.machine.guard import Placed, descendants, forget_batch, let_go, put_back, threads_of
 from overhead_lens.machine.thread_clocks import PERIOD_NS, Clocks
 
@@ -56,9 +55,7 @@ class Placement:
     def __enter__(self) -> Placement:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.put_back()
         if self._guard is not None:
             with self._guard:
@@ -107,11 +104,10 @@ class Placement:
                 continue
             _move(thread, set(placed["others"]))
             if placed["batch"]:
-                with contextlib.suppress(OSError):
-                    forget_batch(thread)
+                forget_batch(thread)
         now = Clocks.of(self._pid)
         if placed["batch"] and now.others_share(self._clocks, self._thread) > _TEAM_SHARE:
-            _batch(self._thread)
+            set_batch(self._thread)
         if now.wall_ns - self._clocks.wall_ns > PERIOD_NS:
             self._clocks = now
         for child in descendants(self._pid):
@@ -163,13 +159,6 @@ class Placement:
 def _move(thread: int, cores: set[int]) -> None:
     with contextlib.suppress(OSError):
         os.sched_setaffinity(thread, cores)
-
-
-def _batch(thread: int) -> None:
-    """Let a thread that wakes up wait for what runs on its core."""
-    if _policy(thread) == os.SCHED_OTHER:
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _policy(thread: int) -> int | None:

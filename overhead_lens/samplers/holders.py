@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from overhead_lens.readers.py_spy.stacks import parse_stacks
 from overhead_lens.readers.py_spy.threads import ThreadHead, thread_head
@@ -30,13 +31,11 @@ class Aligned:
 
 def with_holders(threads: Sequence[Aligned], classifier: Classifier) -> list[Aligned]:
     """The threads, with the holder of the GIL in the stacks that wait for it."""
-    known: dict[str, Attribution] = {}
 
+    @cache
     def attribution(stack: str) -> Attribution:
-        if stack not in known:
-            (parsed,) = parse_stacks([f"{stack} 1"])
-            known[stack] = classifier.classify(parsed).attribution
-        return known[stack]
+        (parsed,) = parse_stacks([f"{stack} 1"])
+        return classifier.classify(parsed).attribution
 
     heads = [thread_head(thread.stacks[0]) for thread in threads]
     running: defaultdict[tuple[int, int], list[str]] = defaultdict(list)

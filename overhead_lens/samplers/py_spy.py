@@ -247,8 +247,14 @@ def _failure(chatter: str) -> MeasurementError:
 
 
 def _arguments(watch: Watch) -> list[str]:
-    flags = {"--native": watch.native, "--threads": watch.by_thread, "--subprocesses": watch.subprocesses}
-    arguments = ["record", *(flag for flag, is_set in flags.items() if is_set), "--idle", "--full-filenames"]
+    flags = {"--threads": watch.by_thread, "--subprocesses": watch.subprocesses}
+    arguments = [
+        "record",
+        "--native",
+        *(flag for flag, is_set in flags.items() if is_set),
+        "--idle",
+        "--full-filenames",
+    ]
     arguments += ["--pid", str(watch.pid), "--rate", str(watch.rate_hz)]
     arguments += [] if watch.duration_s is None else ["--duration", str(watch.duration_s)]
     return [*arguments, "--format", "speedscope", "--output", str(watch.output)]

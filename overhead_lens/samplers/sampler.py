@@ -29,7 +29,6 @@ class Watch:
     Attributes:
         duration_s: It ends by itself after stacks for this many seconds; None: only when it is stopped.
         output: A file of the sampler's own while it runs, removed afterwards.
-        native: Whether to record native frames.
         by_thread: Begin each stack with its thread, ``thread (TID): NAME``.
         bound: It ends when the thread that started it does, even by SIGKILL (Linux). Starting it then copies this process's page
             tables (fork(2)), which a process that is itself measured would notice.
@@ -40,7 +39,6 @@ class Watch:
     duration_s: int | None
     output: Path
     subprocesses: bool = False
-    native: bool = True
     by_thread: bool = True
     bound: bool = False
 

@@ -185,10 +185,10 @@ def test_stopped_it_writes_what_it_has(tmp_path: Path, monkeypatch: pytest.Monke
         'echo "py-spy> Sampling process 50 times a second"\nwhile :; do sleep 0.01; done'
     )
     stand_in(tmp_path, monkeypatch, script)
-    watch = Watch(123, 50, None, tmp_path / "raw", subprocesses=True, native=False)
+    watch = Watch(123, 50, None, tmp_path / "raw", subprocesses=True)
     assert begun(tmp_path, watch) == SamplerRun((STACKS, ("g (b.py:2)",)), 3, 0)
     asked = (tmp_path / "asked").read_text().split()
-    options = ["--threads", "--subprocesses", "--idle", "--full-filenames", "--pid", "123", "--rate", "50"]
+    options = ["--native", "--threads", "--subprocesses", "--idle", "--full-filenames", "--pid", "123", "--rate", "50"]
     options += ["--format", "speedscope", "--output"]
     assert asked == ["record", *options, str(tmp_path / "raw")]
     assert not (tmp_path / "raw").exists()

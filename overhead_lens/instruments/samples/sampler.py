@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from overhead_lens.machine.cores import confine_others, put_back
+from overhead_lens.machine.cores import confine_others, put_back, set_batch
+from overhead_lens.machine.guard import forget_batch
 from overhead_lens.samplers.py_spy import start_py_spy
 from overhead_lens.samplers.sampler import SamplerRun, Watch
 
@@ -29,9 +30,6 @@ class Sampling:
     Args:
         core: Core of the target's main thread and of the sampler; None if it may share the target's cores.
         threads: Whether the target's main thread waits for others.
-
-    Raises:
-        MeasurementError: The sampler is missing or cannot be run.
     """
 
     def __init__(
@@ -56,11 +54,7 @@ class Sampling:
         self._until_closed.close()
 
     def wait_until_begun(self) -> None:
-        """Return when the sampler takes stacks.
-
-        Raises:
-            MeasurementError: The sampler may not attach.
-        """
+        """Return when the sampler takes stacks."""
         self._running.wait_until_begun()
 
     def end(self, since_ns: int) -> None:
@@ -73,11 +67,7 @@ class Sampling:
         return call_ns / 1e9 * self._rate_hz / _RUNNING_SHARE
 
     def finish(self) -> SamplerRun:
-        """The stacks.
-
-        Raises:
-            MeasurementError: It took no sample.
-        """
+        """The stacks."""
         return self._running.finish()
 
 
@@ -116,19 +106,14 @@ def _starting_on(core: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _not_preempting(thread: int) -> Iterator[None]:
-    """Let a thread that wakes up wait for what runs on its core (sched(7), ``SCHED_BATCH``).
+    """Let a thread that wakes up wait for what runs on its core.
 
     py-spy stops all threads and lets the main one go first. Taking the core from py-spy, it would wait at its next barrier for
     threads that are still stopped, and be sampled there (docs/methodology/sampling.md).
     """
-    before = None
+    is_set = set_batch(thread)
     try:
-        with contextlib.suppress(OSError, AttributeError):
-            if os.sched_getscheduler(thread) == os.SCHED_OTHER:
-                os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
-                before = os.SCHED_OTHER
         yield
     finally:
-        if before is not None:
-            with contextlib.suppress(OSError):
-                os.sched_setscheduler(thread, before, os.sched_param(0))
+        if is_set:
+            forget_batch(thread)

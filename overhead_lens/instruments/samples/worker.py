@@ -22,14 +22,6 @@ _STEADY_CHUNKS = 3
 _SETTLING_AT_MOST_NS = 2_000_000_000
 
 
-def allow_tracing_by(pid: int) -> bool:
-    """Let process ``pid`` and its descendants attach where Yama forbids tracing anything but a child (prctl(2))."""
-    if sys.platform != "linux":
-        return False
-    status: int = ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
-    return status == 0
-
-
 def settle(workload: Workload, count: int, call_ns: float) -> None:
     """Run chunks of ``count`` calls until the sampler keeps pace; stacks with this frame do not count.
 
@@ -53,19 +45,11 @@ def _pass_through_torch(budget_ns: int) -> None:
         one.add(1)
 
 
-def spin_until_input(workload: Workload, count: int, stream: Any) -> int:
-    """Run chunks of ``count`` calls until ``stream`` has something to read; returns the calls made."""
-    calls = 0
-    while not select.select([stream], [], [], 0)[0]:
-        workload.run(count)
-        calls += count
-    return calls
-
-
 @operation
 def allow_tracing(_session: Session, tracer_pid: int) -> dict[str, Any]:
-    """Let a sampler attach; replies with the process that it is to attach to."""
-    allow_tracing_by(tracer_pid)
+    """Let a sampler attach, which Yama forbids all but a parent (prctl(2)); replies with the process that it is to attach to."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(tracer_pid), 0, 0, 0)
     return {"pid": os.getpid()}
 
 
@@ -75,6 +59,9 @@ def spin(session: Session, chunk_ns: int) -> dict[str, Any]:
     count = session.workload.calls_within(session.call_ns, chunk_ns)
     settle(session.workload, count, session.call_ns)
     session.announce({"since_ns": time.monotonic_ns(), "call_ns": session.call_ns})
-    calls = spin_until_input(session.workload, count, session.requests)
+    calls = 0
+    while not select.select([session.requests], [], [], 0)[0]:
+        session.workload.run(count)
+        calls += count
     session.requests.readline()
     return {"calls": calls}
