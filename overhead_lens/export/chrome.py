@@ -31,9 +31,6 @@ def write_chrome(path: Path, budget: Lane, events: pd.DataFrame) -> None:
     Args:
         budget: Stands first, as a process of its own.
         events: As of ``event_lanes``.
-
-    Raises:
-        UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
     lanes = [budget, *event_lanes(events)]
     with replacing_text(path) as file:

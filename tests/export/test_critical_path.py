@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from overhead_lens.export.lanes.critical_path import path_sections
-from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
+from overhead_lens.export.perfetto.analysis import path_sections, write_analysis_perfetto
 from overhead_lens.export.query import run_query
 from overhead_lens.report.forms import to_html, to_text
 from overhead_lens.traces.analyzer import analyze_over_time

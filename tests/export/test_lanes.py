@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from overhead_lens.budget.model import DeviceShare, Guard, Operator, Wall
 from overhead_lens.export.capture import block_counter, categories_in, events_of_call, interval_lane, one_call
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, host_slices, operator_lane
-from overhead_lens.export.lanes.counters import memory_sections
-from overhead_lens.export.lanes.events import Flows, find_flows, placed_rows
+from overhead_lens.export.lanes.events import find_flows, placed_rows
 from overhead_lens.export.lanes.model import Counter, Lane
 from overhead_lens.export.lanes.threads import placed_stacks
-from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
+from overhead_lens.export.perfetto.analysis import memory_sections, write_analysis_perfetto
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import default_classifier
@@ -251,7 +250,7 @@ def test_no_arrow_leads_to_the_operator_of_another_thread() -> None:
         numbered("       [--)         ", ADDMM_NODE, AUTOGRAD),
         numbered("            [--)    ", ADDMM_NODE, (1, 13)),
     ]
-    assert find_flows(placed_rows(trace_of(entries).events)) == Flows({}, {})
+    assert find_flows(placed_rows(trace_of(entries).events)) == ({}, {})
 
 
 def test_arrows_lead_to_each_run_of_a_node_until_another_thread_has_its_number() -> None:
@@ -265,4 +264,4 @@ def test_arrows_lead_to_each_run_of_a_node_until_another_thread_has_its_number()
         numbered("                      [--)    ", ADDMM_NODE, (1, 13)),
     ]
     flows = find_flows(placed_rows(trace_of(entries).events))
-    assert flows == Flows({1: (1, 2)}, {2: (1,), 4: (2,)})
+    assert flows == ({1: (1, 2)}, {2: (1,), 4: (2,)})

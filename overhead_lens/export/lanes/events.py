@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.lanes.model import Lane, Slice, ThreadKey, Value
+from overhead_lens.export.lanes.model import Lane, Slice, Value
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 
 CATEGORIES_LANE = "Categories"
@@ -105,8 +104,9 @@ DEVICES = "Devices"
 _CHUNK_ROWS = 8192
 _INT64_MAX = 2**63 - 1
 
-_Positions: TypeAlias = npt.NDArray[np.int64]
 _Key: TypeAlias = tuple[str, str, str]
+_Pairs: TypeAlias = list[tuple[int, int]]
+_Flows: TypeAlias = defaultdict[int, tuple[int, ...]]
 
 
 def event_lanes(
@@ -133,8 +133,9 @@ def event_lanes(
         return []
     earliest_ns, flows, groups = _earliest_ns(rows), find_flows(rows), _grouped(rows)
     zero = earliest_ns if zero_ns is None else zero_ns
-    order = _lane_order(list(dict.fromkeys(key[:2] for key in groups)))
-    return [_lane(key, _slices(rows, groups[key], zero, flows, key[2])) for key in sorted(groups, key=order)]
+    appearance = {thread: place for place, thread in enumerate(dict.fromkeys(key[:2] for key in groups))}
+    keys = sorted(groups, key=lambda key: _place(key, appearance[key[:2]]))
+    return [_lane(key, _slices(rows, groups[key], zero, *flows, key[2])) for key in keys]
 
 
 def _earliest_ns(rows: pd.DataFrame) -> int:
@@ -149,7 +150,7 @@ def _earliest_ns(rows: pd.DataFrame) -> int:
     return earliest_ns
 
 
-def _grouped(rows: pd.DataFrame) -> dict[_Key, _Positions]:
+def _grouped(rows: pd.DataFrame) -> dict[_Key, Ints]:
     """Row positions of each lane, by start, the longer first, then in file order."""
     number = rows.groupby(["pid", "tid", "kind"], sort=False).ngroup().to_numpy()
     order = np.lexsort((-rows["dur_ns"].to_numpy(), rows["start_ns"].to_numpy(), number))
@@ -158,16 +159,12 @@ def _grouped(rows: pd.DataFrame) -> dict[_Key, _Positions]:
     return {tuple(keys.iloc[part[0]]): part for part in parts}
 
 
-def _lane_order(threads: list[ThreadKey]) -> Callable[[_Key], tuple[object, ...]]:
-    appearance = {thread: index for index, thread in enumerate(threads)}
-
-    def order(key: _Key) -> tuple[object, ...]:
-        pid, tid, kind = key
-        if kind in (STREAM, ANNOTATIONS):
-            return 1, _natural(pid), _natural(tid), LANE_KINDS.index(kind)
-        return 0, appearance[pid, tid], LANE_KINDS.index(kind)
-
-    return order
+def _place(key: _Key, appearance: int) -> tuple[object, ...]:
+    """What a lane is sorted by."""
+    pid, tid, kind = key
+    if kind in (STREAM, ANNOTATIONS):
+        return 1, _natural(pid), _natural(tid), LANE_KINDS.index(kind)
+    return 0, appearance, LANE_KINDS.index(kind)
 
 
 def _natural(text: str) -> tuple[int, str]:
@@ -183,7 +180,9 @@ def _lane(key: _Key, slices: Iterator[Slice]) -> Lane:
     return Lane(kind, slices, thread=(pid, tid))
 
 
-def _slices(rows: pd.DataFrame, positions: _Positions, zero_ns: int, flows: Flows, kind: str) -> Iterator[Slice]:
+def _slices(
+    rows: pd.DataFrame, positions: Ints, zero_ns: int, leaving: _Flows, arriving: _Flows, kind: str
+) -> Iterator[Slice]:
     """The slices of a lane, a chunk at a time to keep few in memory."""
     is_category = kind == CATEGORIES_LANE
     for first in range(0, len(positions), _CHUNK_ROWS):
@@ -200,8 +199,8 @@ def _slices(rows: pd.DataFrame, positions: _Positions, zero_ns: int, flows: Flow
                 name=readable(name),
                 category=readable(category),
                 arguments=_arguments(*links),
-                flows_out=flows.leaving.get(position, ()),
-                flows_in=flows.arriving.get(position, ()),
+                flows_out=leaving.get(position, ()),
+                flows_in=arriving.get(position, ()),
                 color=readable(name) if is_category else "",
             )
 
@@ -215,36 +214,22 @@ def _arguments(correlation: int, sequence: int) -> dict[str, Value]:
     return arguments
 
 
-_Pairs = list[tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Flows:
-    """Numbers of the arrows at each row of a frame.
-
-    Attributes:
-        leaving: Row position to the arrows that leave it.
-        arriving: Row position to the arrows that arrive at it.
-    """
-
-    leaving: dict[int, tuple[int, ...]]
-    arriving: dict[int, tuple[int, ...]]
-
-
-def find_flows(rows: pd.DataFrame) -> Flows:
+def find_flows(rows: pd.DataFrame) -> tuple[_Flows, _Flows]:
     """The arrows between ``placed_rows``: from a launch to its device work, from a forward operator to its backward.
+
+    Returns:
+        By row position, the numbers of the arrows that leave the row, and of those that arrive at it.
 
     An arrow leaves the end that starts first. A device's clock can run behind the host's, so that a kernel "starts" before
     its launch; such a pair stays linked, and its arrow shows the skew.
     """
     starts = rows["start_ns"].to_numpy()
-    leaving: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
-    arriving: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+    leaving, arriving = _Flows(tuple), _Flows(tuple)
     for number, (source, target) in enumerate([*_launches(rows), *_backwards(rows)], 1):
         first, second = (source, target) if starts[source] <= starts[target] else (target, source)
         leaving[first] += (number,)
         arriving[second] += (number,)
-    return Flows(dict(leaving), dict(arriving))
+    return leaving, arriving
 
 
 def _launches(rows: pd.DataFrame) -> _Pairs:

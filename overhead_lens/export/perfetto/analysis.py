@@ -5,7 +5,7 @@ The axis is that of the trace: the budget of the window is as long as the window
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,16 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.export.lanes.budget import busy_slice, host_slices, idle_slice
-from overhead_lens.export.lanes.counters import counter_sections, memory_sections
-from overhead_lens.export.lanes.critical_path import path_sections
 from overhead_lens.export.lanes.events import CATEGORIES_LANE, event_lanes
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
 from overhead_lens.export.lanes.modules import module_sections
 from overhead_lens.export.names import readable, thread_title
 from overhead_lens.export.perfetto.picture import Picture, write_picture
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.stats.values import Floats, Ints
 from overhead_lens.traces.budgets import DeviceBudget, TraceStep
+from overhead_lens.traces.counters.tracks import Track
+from overhead_lens.traces.critical_path.model import GAP, LATENCY, QUEUE
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.units import format_ns
@@ -30,6 +31,11 @@ BUDGET_LANE = "Budget of the trace"
 STEPS = "Steps"
 HOST = "Host by category"
 STEP_BUDGET = "budget of a step"
+BYTES = "bytes"
+PATH = "critical path"
+
+_FIRST_ARROW = 1 << 40
+"""Beyond the numbers of the arrows between events."""
 
 
 def write_analysis_perfetto(path: Path, analyzed: Analyzed) -> None:
@@ -37,9 +43,6 @@ def write_analysis_perfetto(path: Path, analyzed: Analyzed) -> None:
 
     On top the budget of the busiest thread, the steps with theirs, the thread's categories over time, and every device: busy or
     idle, and who is to blame, over its streams with arrows from the launches. Below, the threads with their events.
-
-    Raises:
-        UsageError: The file cannot be written, or the timestamps are damaged.
     """
     analysis = analyzed.analysis
     sections = [Section(_budget_lane(analysis))] if analysis.threads else []
@@ -52,11 +55,7 @@ def write_analysis_perfetto(path: Path, analyzed: Analyzed) -> None:
 
 
 def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
-    """Lanes over time of the busiest thread and the devices, and the lanes of threads.
-
-    Raises:
-        UsageError: The timestamps are damaged.
-    """
+    """Lanes over time of the busiest thread and the devices, and the lanes of threads."""
     # The profiler's own span over all of it tells nothing.
     events = analyzed.trace.events[analyzed.trace.events["cat"] != "Trace"]
     lanes = event_lanes(events, analyzed.pieces.host, zero_ns=0)
@@ -148,3 +147,80 @@ def _queue_counters(device: DeviceBudget, pieces: TracePieces) -> Iterator[Count
 def _rows(frame: pd.DataFrame, device: int, *columns: str) -> Iterator[tuple[Any, ...]]:
     mine = frame[frame["device"] == device]
     return zip(*(mine[column].tolist() for column in columns), strict=True)
+
+
+def path_sections(parts: pd.DataFrame) -> list[Section]:
+    """The critical path: its parts (``PART_COLUMNS``) in order of time, and below it its threads and streams.
+
+    An arrow leads from where the path leaves a thread or stream to where it goes on. None without parts.
+    """
+    if parts.empty:
+        return []
+    slices = list(_path_slices(parts))
+    description = (
+        "The chain that decides how long each step, or the window, takes. Below it by thread and stream, with an arrow where it "
+        "goes from one to another."
+    )
+    lanes: dict[str, list[Slice]] = {}
+    for name, piece in zip(parts["lane"].tolist(), slices, strict=True):
+        lanes.setdefault(name, []).append(piece)
+    below = tuple(Lane(readable(name), lanes[name]) for name in sorted(lanes))
+    top = [piece._replace(flows_out=(), flows_in=()) for piece in slices]
+    return [Section(Lane("Critical path", top, description=description), below)]
+
+
+def _path_slices(parts: pd.DataFrame) -> Iterator[Slice]:
+    step, lane = parts["step"].to_numpy(), parts["lane"].to_numpy()
+    # Whether the path goes on in another lane of the same step, before the first part and after each.
+    changes = [False, *((step[1:] == step[:-1]) & (lane[1:] != lane[:-1])).tolist(), False]
+    columns = (parts[name].tolist() for name in ("start_ns", "dur_ns", "kind", "name", "operator", "reached_by"))
+    for place, (start_ns, dur_ns, kind, name, operator, reached_by) in enumerate(zip(*columns, strict=True)):
+        lost = kind in (LATENCY, GAP, QUEUE)
+        arguments = {"kind": kind, "operator": readable(operator), "reached by": reached_by}
+        arguments |= {"before": readable(name)} if lost else {}
+        yield Slice(
+            start_ns,
+            start_ns + dur_ns,
+            kind.replace("_", " ") if lost else readable(name) or kind,
+            PATH,
+            {key: value for key, value in arguments.items() if value},
+            flows_out=(_FIRST_ARROW + place,) if changes[place + 1] else (),
+            flows_in=(_FIRST_ARROW + place - 1,) if changes[place] else (),
+            color=kind,
+        )
+
+
+def counter_sections(tracks: Sequence[Track]) -> Iterator[Section]:
+    """One section per process or device: its first counter, with the others below."""
+    places = dict.fromkeys((track.process, track.device) for track in tracks)
+    for place in places:
+        first, *others = (_track_counter(track) for track in tracks if (track.process, track.device) == place)
+        yield Section(first, tuple(others))
+
+
+def _track_counter(track: Track) -> Counter:
+    where = f"device {track.device}" if track.device is not None else readable(track.process)
+    description = f"Counter of {where}, as the trace has it."
+    gaps = int((track.gap_ns > 0).sum())
+    if gaps:
+        description += (
+            f" {gaps} gaps, {format_ns(int(track.gap_ns.sum()))} in all: what is drawn there is the value before."
+        )
+    return _counter(f"{readable(track.name)} ({where})", track.unit, track.start_ns, track.values, description)
+
+
+def memory_sections(memory: pd.DataFrame) -> Iterator[Section]:
+    """A section for each device: live bytes, and below them what the allocator held."""
+    for device, mine in memory.groupby("device", sort=False):
+        name = readable(str(device))
+        start_ns, live, reserved = (mine[column].to_numpy() for column in ("start_ns", "live_bytes", "reserved_bytes"))
+        top = _counter(f"{name} live bytes", BYTES, start_ns, live, "Memory that was allocated and not yet released.")
+        held = "Memory that the allocator held of the device, in use or not."
+        below = _counter(f"{name} reserved bytes", BYTES, start_ns, reserved, held)
+        yield Section(top, (below,) if (reserved >= 0).all() else ())
+
+
+def _counter(name: str, unit: str, start_ns: Ints, values: Ints | Floats, description: str) -> Counter:
+    """Values over time. Nothing is drawn before the first event of the trace: the last earlier value is drawn there."""
+    points = zip(start_ns.clip(min=0).tolist(), values.astype(float).tolist(), strict=True)
+    return Counter(name, unit, points, description)

@@ -54,11 +54,7 @@ def view_ns(budget_ns: int, beside_ns: int) -> int:
 
 
 def write_picture(path: Path, picture: Picture) -> None:
-    """Write a trace that ui.perfetto.dev and trace_processor read.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Write a trace that ui.perfetto.dev and trace_processor read."""
     with replacing(path) as file:
         sink = PacketSink(file)
         packets = PacketSequence(sink, _FIRST_SEQUENCE)

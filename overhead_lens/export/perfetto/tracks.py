@@ -64,21 +64,16 @@ class Tracks:
         self._packets = packets
         self._numbers = count(1)
 
-    def group(self, name: str, *, parent: int = 0, description: str = "") -> int:
-        """A heading for other tracks. Returns its number, as the others do."""
-        number: int = self._describe(name, parent, description).uuid
-        return number
-
     def process(self, number: int, name: str) -> int:
-        """A process; its threads and theirs find it by ``number``."""
-        descriptor = self._describe("", 0)
+        """A process; its threads and theirs find it by ``number``. Returns the number of its track, as the others do."""
+        descriptor = self._describe()
         descriptor.process.pid = number
         descriptor.process.process_name = name
         return int(descriptor.uuid)
 
     def thread(self, process: int, number: int, name: str) -> int:
         """A thread of process number ``process``."""
-        descriptor = self._describe("", 0)
+        descriptor = self._describe()
         descriptor.thread.pid = process
         descriptor.thread.tid = number
         descriptor.thread.thread_name = name
@@ -90,10 +85,10 @@ class Tracks:
         Returns:
             The number of its first row, which is there even if no slice is.
         """
-        rows = [self.group(lane.name, parent=parent, description=lane.description)]
+        rows = [self._described(lane, parent)]
         for step in nest(lane.slices):
             if step.row == len(rows):
-                rows.append(self.group(lane.name, parent=parent, description=lane.description))
+                rows.append(self._described(lane, parent))
             if isinstance(step, Begin):
                 self._begin(rows[step.row], step.slice)
             else:
@@ -113,7 +108,10 @@ class Tracks:
             event.double_counter_value = value
         return track
 
-    def _describe(self, name: str, parent: int, description: str = "") -> Any:
+    def _described(self, lane: Lane, parent: int) -> int:
+        return int(self._describe(lane.name, parent, lane.description).uuid)
+
+    def _describe(self, name: str = "", parent: int = 0, description: str = "") -> Any:
         number = next(self._numbers)
         descriptor = self._packets.packet().track_descriptor
         descriptor.uuid = number
@@ -135,7 +133,7 @@ class Tracks:
         event.name_iid = self._packets.name(packet, "event_names", piece.name)
         event.category_iids.append(self._packets.name(packet, "event_categories", piece.category))
         if piece.arguments:
-            self._annotate(packet, event, piece.arguments)
+            self._fill_all(packet, event.debug_annotations, piece.arguments)
         event.correlation_id_str_iid = self._packets.string(packet, "correlation_id_str", seed(piece.color, piece.name))
         # The number of an arrow is at two slices only, so that neither end has to be marked as the last: a viewer takes
         # the later one, and an arrow whose ends share an instant is not an error.
@@ -147,9 +145,9 @@ class Tracks:
         event.type = _END
         event.track_uuid = track
 
-    def _annotate(self, packet: Any, event: Any, arguments: Mapping[str, Value]) -> None:
+    def _fill_all(self, packet: Any, annotations: Any, arguments: Mapping[str, Value]) -> None:
         for key, value in arguments.items():
-            annotation = event.debug_annotations.add()
+            annotation = annotations.add()
             annotation.name_iid = self._packets.name(packet, "debug_annotation_names", key)
             self._fill(packet, annotation, value)
 
@@ -167,7 +165,4 @@ class Tracks:
                 for element in value:
                     self._fill(packet, annotation.array_values.add(), element)
             case dict():
-                for key, element in value.items():
-                    entry = annotation.dict_entries.add()
-                    entry.name_iid = self._packets.name(packet, "debug_annotation_names", key)
-                    self._fill(packet, entry, element)
+                self._fill_all(packet, annotation.dict_entries, value)
