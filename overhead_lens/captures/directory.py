@@ -253,14 +253,9 @@ def fields_of(path: Path) -> Mapping[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-def schema_of(path: Path) -> object:
-    """The schema of ``meta.json``; None for an unreadable one."""
-    return fields_of(path).get("schema")
-
-
 def study_of(path: Path) -> str | None:
     """The name of the study that wrote a directory; None for the capture of a call, and for other directories."""
-    study = _OF_A_STUDY.fullmatch(str(schema_of(path)))
+    study = _OF_A_STUDY.fullmatch(str(fields_of(path).get("schema")))
     return None if study is None else study[1]
 
 

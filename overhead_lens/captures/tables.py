@@ -20,11 +20,14 @@ def write_table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     pd.DataFrame(list(rows)).to_parquet(path, index=False)
 
 
-def read_table(path: Path, least: Mapping[str, int], others: Iterable[str] = ()) -> pd.DataFrame:
+def read_table(
+    path: Path, least: Mapping[str, int], others: Iterable[str] = (), optional: Mapping[str, int] | None = None
+) -> pd.DataFrame:
     """Read a table with at least one row.
 
     Args:
         least: Integer columns and their least values.
+        optional: The same of columns that may be missing.
 
     Raises:
         OSError: The file cannot be read.
@@ -36,7 +39,8 @@ def read_table(path: Path, least: Mapping[str, int], others: Iterable[str] = ())
     missing = sorted({*least, *others} - set(rows.columns))
     if missing or rows.empty:
         raise ValueError(f"{path.name} has no {', '.join(missing) or 'rows'}")
-    for name, smallest in least.items():
+    present = {name: smallest for name, smallest in (optional or {}).items() if name in rows.columns}
+    for name, smallest in {**least, **present}.items():
         if not pd.api.types.is_integer_dtype(rows[name]) or rows[name].isna().any() or rows[name].min() < smallest:
             raise ValueError(f"{path.name}: {name} must hold integers of at least {smallest}")
     return rows

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.nn import functional
@@ -57,6 +57,7 @@ _DISPLACED = {
 _DEVICE_CALLS = 300
 
 Call = Callable[[], object]
+_Times = TypeVar("_Times")
 
 
 @threads_in_use(1)
@@ -99,13 +100,8 @@ def costs_here(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
 
 
 def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
-    loop = make_measured_loop(0)
-    loop(call, (), calls)
-    bare, traced = [], []
-    for _ in range(_ROUNDS):
-        bare.append(_timed(loop, call, calls))
-        with profiling(activities=[ProfilerActivity.CPU], **flags) as recorded:
-            traced.append(_timed(loop, call, calls))
+    timed = partial(_timed, make_measured_loop(0), call, calls)
+    bare, traced, recorded = _in_turns(timed, activities=[ProfilerActivity.CPU], **flags)
     return {
         "bare_ns": [ns for ns, _ in bare],
         "traced_ns": [ns for ns, _ in traced],
@@ -113,6 +109,17 @@ def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
         "traced_faults": [faults for _, faults in traced],
         **_counted(recorded, calls),
     }
+
+
+def _in_turns(timed: Callable[[], _Times], **profiler: Any) -> tuple[list[_Times], list[_Times], Any]:
+    """What was timed bare and recorded, by round, and the last recording; one round before them does not count."""
+    timed()
+    bare, traced = [], []
+    for _ in range(_ROUNDS):
+        bare.append(timed())
+        with profiling(**profiler) as recorded:
+            traced.append(timed())
+    return bare, traced, recorded
 
 
 def _device_rows() -> list[dict[str, Any]]:
@@ -124,12 +131,8 @@ def _device_rows() -> list[dict[str, Any]]:
 
 
 def _device_row(call: Call) -> dict[str, Any]:
-    _timed_on_device(call)
-    bare_ns, traced_ns = [], []
-    for _ in range(_ROUNDS):
-        bare_ns.append(_timed_on_device(call))
-        with profiling(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
-            traced_ns.append(_timed_on_device(call))
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    bare_ns, traced_ns, recorded = _in_turns(partial(_timed_on_device, call), activities=both)
     return {"bare_ns": bare_ns, "traced_ns": traced_ns, **_counted(recorded, _DEVICE_CALLS)}
 
 
@@ -157,16 +160,14 @@ def _displaced_row(call: Call, count: int) -> dict[str, Any]:
     def displace() -> None:
         target[:] = source
 
-    _timed_apart(displace, call)
-    bare, traced, copies = [], [], []
-    for _ in range(_ROUNDS):
-        bare_ns, copy_ns = _timed_apart(displace, call)
-        with profiling(activities=[ProfilerActivity.CPU], **FLAGS[_DISPLACED_FLAGS]):
-            traced_ns, _ = _timed_apart(displace, call)
-        bare.append(bare_ns)
-        traced.append(traced_ns)
-        copies.append(copy_ns)
-    return {"bytes": count, "copy_ns": min(copies), "bare_ns": bare, "traced_ns": traced}
+    timed = partial(_timed_apart, displace, call)
+    bare, traced, _ = _in_turns(timed, activities=[ProfilerActivity.CPU], **FLAGS[_DISPLACED_FLAGS])
+    return {
+        "bytes": count,
+        "copy_ns": min(copy_ns for _, copy_ns in bare),
+        "bare_ns": [ns for ns, _ in bare],
+        "traced_ns": [ns for ns, _ in traced],
+    }
 
 
 def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
@@ -185,8 +186,11 @@ def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
 
 def _counted(recording: Any, calls: int) -> dict[str, Any]:
     """Events per call; an operator is nested where it starts before an earlier one has ended."""
-    results = recording.profiler.kineto_results.events()
-    events = [(event.start_ns(), event.duration_ns(), event.name()) for event in results if _is_of_host(event)]
+    events = [
+        (event.start_ns(), event.duration_ns(), event.name())
+        for event in recording.profiler.kineto_results.events()
+        if event.device_type() == torch.autograd.DeviceType.CPU
+    ]
     outer = nested = 0
     end_ns = -1
     spans = defaultdict(list)
@@ -208,10 +212,6 @@ def _counted(recording: Any, calls: int) -> dict[str, Any]:
         "rms_reuse_distance": rms_stack_distance([name for *_, name in sorted(events)]),
         "span_ns": {name: statistics.median(ns) for name, ns in spans.items() if len(ns) >= calls},
     }
-
-
-def _is_of_host(event: Any) -> bool:
-    return bool(event.device_type() == torch.autograd.DeviceType.CPU)
 
 
 def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, str]]:

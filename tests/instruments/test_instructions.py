@@ -19,7 +19,7 @@ import pytest
 from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instructions import worker
-from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
+from overhead_lens.instruments.instructions.record import calls_of, count_instructions
 from overhead_lens.instruments.instructions.worker import Switch
 from overhead_lens.readers.callgrind import TRUNCATED, read_callgrind
 from overhead_lens.target import Target

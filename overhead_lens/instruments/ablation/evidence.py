@@ -37,11 +37,7 @@ def read_ablation(capture: Capture) -> pd.DataFrame | None:
 
 
 def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
-    """Blocks: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and the columns ``others``.
-
-    Raises:
-        OSError, ValueError: The file is damaged.
-    """
+    """Blocks: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and the columns ``others``."""
     from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
 
     return read_table(path, BLOCK_COLUMNS, ("rung", *others))

@@ -176,11 +176,7 @@ class _Builder:
         return dict(self._workload.compile_options or {})
 
     def _check(self, args: tuple[Any, ...], output: Any) -> None:
-        """Have the scenario check the result of a rung.
-
-        Raises:
-            MeasurementError: The result is wrong.
-        """
+        """Have the scenario check the result of a rung."""
         check = self._workload.scenario.check
         if check is None:
             return
@@ -231,11 +227,7 @@ def _requiring_grad(value: Any) -> Any:
 
 
 def _no_guards() -> Callable[..., Any]:
-    """The filter of torch.compile that drops every guard.
-
-    Raises:
-        MeasurementError: This torch has none.
-    """
+    """The filter of torch.compile that drops every guard."""
     skip_all: Callable[..., Any] | None = getattr(torch.compiler, "skip_all_guards_unsafe", None)
     if skip_all is None:
         raise MeasurementError("this torch has no torch.compiler.skip_all_guards_unsafe")

@@ -28,11 +28,7 @@ class Instructions:
 
 
 def read_instructions(capture: Capture) -> Instructions | None:
-    """The counts; None if none were requested.
-
-    Raises:
-        UsageError: ``meta.json`` is damaged.
-    """
+    """The counts; None if none were requested."""
     about = capture.note("instructions", Counted)
     if about is None:
         return None

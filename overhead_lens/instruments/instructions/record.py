@@ -1,13 +1,57 @@
-"""Instructions: the measured loop under callgrind, in a process of its own."""
+"""Instructions of the measured loop, counted in a worker of its own under ``valgrind --tool=callgrind``.
+
+    worker under valgrind:  load, compile | warm up | N calls | dump | warm up | N calls | dump | ... | killed
+    callgrind               off                     on        off              on        off
+
+Whatever would differ from run to run is fixed: the number of calls (warm-up included), the seed of Python's hashes, one thread
+(threads that wait for each other spin), a processor that valgrind knows (no AVX-512). Memory layout is the same in every run of
+one environment, but compiling leaves addresses to chance: a worker that compiled is ended, and the next, which finds the code in
+a cache of the same name, is counted. The round (``worker.py``) with the fewest instructions is kept.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.captures.directory import empty
+from overhead_lens.captures.files import CALLGRIND
+from overhead_lens.errors import MeasurementError, OverheadLensError
 from overhead_lens.instruments.clock.record import Clock
-from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
 from overhead_lens.instruments.instructions.evidence import Counted
 from overhead_lens.instruments.instrument import Instrument, Turn, When
+from overhead_lens.machine.operations import COMPILE_CALL, LOAD, Nothing, Operation
+from overhead_lens.machine.process import Worker
 
 ON_A_DEVICE = "a call that gives work to a device is not counted"
+
+_COUNT = Operation("instruments.instructions.worker:count", Nothing)
+
+# Bare time of a call, calls in a round, rounds. About 1,500 instructions of a round are not of its calls.
+_EFFORT = ((200_000, 200, 12), (2_000_000, 20, 4), (20_000_000, 2, 2))
+
+_END_BYTES = 200
+_MOST_SCRATCH = 20
+
+# A function is counted by this many of its callers.
+_CALLERS = 64
+
+_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
+}
 
 
 class CountInstructions(Instrument):
@@ -31,3 +75,97 @@ class CountInstructions(Instrument):
         calls = request.counted_calls or calls_of(min(row["wall_ns"] / row["calls"] for row in rows))
         load, folder = request.load_arguments(), recording.folder
         self.note = count_instructions(load, calls, folder, request.timeout_s, request.variables)
+
+
+def calls_of(call_ns: float) -> int:
+    """Calls in a round for a bare call of ``call_ns``."""
+    return next((calls for limit_ns, calls, _ in _EFFORT if call_ns < limit_ns), 1)
+
+
+def count_instructions(
+    load: Mapping[str, Any], calls: int, folder: Path, timeout_s: float, variables: Mapping[str, str] | None = None
+) -> Counted:
+    """Count the instructions of the measured loop and write callgrind's output into ``folder``.
+
+    Args:
+        calls: In the window; counts compare only with those of as many calls.
+        variables: Environment variables of the worker, beside those that are fixed.
+    """
+    rounds = next((rounds for _, least, rounds in _EFFORT if calls >= least), 1)
+    try:
+        with _scratch() as scratch:
+            output = _count(load, calls, rounds, folder, scratch, timeout_s, variables or {})
+            with output.open("rb") as source, gzip.open(folder / CALLGRIND, "wb") as target:
+                shutil.copyfileobj(source, target)
+    except (OverheadLensError, OSError) as error:
+        return Counted(calls, str(error))
+    return Counted(calls)
+
+
+def _count(
+    load: Mapping[str, Any],
+    calls: int,
+    rounds: int,
+    folder: Path,
+    scratch: Path,
+    timeout_s: float,
+    variables: Mapping[str, str],
+) -> Path:
+    """Callgrind's output of the round with the fewest instructions."""
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise MeasurementError("valgrind is not installed (apt-get install valgrind)")
+    launcher = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--vgdb=no"]
+    launcher += [f"--separate-callers={_CALLERS}", f"--callgrind-out-file={scratch / 'out'}"]
+    cache = scratch / "inductor"
+    environment = {**variables, **_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(cache), "TMPDIR": str(scratch)}
+    log = folder / "instructions.log"
+    for _ in range(2):
+        was_cached = cache.exists()
+        with Worker("the worker under valgrind", log, timeout_s, variables=environment, launcher=launcher) as worker:
+            worker.ask(LOAD, **load)
+            worker.ask(COMPILE_CALL)
+            if was_cached or not cache.exists():
+                worker.ask(_COUNT, calls=calls, rounds=rounds)
+                break
+    # Callgrind numbers its dumps.
+    dumps = sorted(scratch.glob("out.[0-9]*"))
+    if not dumps:
+        raise MeasurementError("callgrind wrote no counts")
+    return min(dumps, key=_total)
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """An empty directory of the same name in every run: names are hashed. A concurrent run takes the next."""
+    # Not at the top: Windows has none.
+    import fcntl
+
+    for number in range(_MOST_SCRATCH):
+        folder = Path(tempfile.gettempdir(), f"overhead_lens_counting_{number:02}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            continue
+        # Freed by the system when this process ends, however it ends.
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        try:
+            empty(folder)
+            yield folder
+        finally:
+            empty(folder)
+            os.close(lock)
+        return
+    raise MeasurementError(f"no directory for counting is free in {tempfile.gettempdir()}")
+
+
+def _total(dump: Path) -> float:
+    """Instructions in a dump by its last line; infinite where it was cut off."""
+    with dump.open("rb") as source:
+        source.seek(max(0, dump.stat().st_size - _END_BYTES))
+        totals = re.search(rb"^totals: (\d+)", source.read(), re.MULTILINE)
+    return int(totals[1]) if totals else math.inf

@@ -115,7 +115,7 @@ class _Recording(NamedTuple):
 
 def _profile(workload: Workload, calls: int, *, with_stack: bool) -> tuple[Any, _Recording]:
     activities = [ProfilerActivity.CPU]
-    if _records_device(workload):
+    if workload.on_device and torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
     # One annotation names the window; one per call would add an event to each.
     with (
@@ -123,11 +123,7 @@ def _profile(workload: Workload, calls: int, *, with_stack: bool) -> tuple[Any, 
         torch.profiler.record_function(LOOP_NAME),
     ):
         run = _run(workload, calls)
-    return profile, _Recording(run, _event_count(profile))
-
-
-def _records_device(workload: Workload) -> bool:
-    return bool(workload.on_device and torch.cuda.is_available())
+    return profile, _Recording(run, len(profile.profiler.kineto_results.events()))
 
 
 def _run(workload: Workload, calls: int) -> _Run:
@@ -144,11 +140,6 @@ def _operator_floor_ns() -> float:
     spans = [event.time_range.elapsed_us() * 1e3 for event in profile.events() if event.name == "aten::neg"]
     floor_ns: float = statistics.median(spans[20:])
     return floor_ns
-
-
-def _event_count(profile: Any) -> int:
-    results = getattr(getattr(profile, "profiler", None), "kineto_results", None)
-    return len(results.events()) if results is not None else len(profile.events())
 
 
 @contextmanager

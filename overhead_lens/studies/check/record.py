@@ -10,8 +10,7 @@ from pathlib import Path
 
 from overhead_lens.captures.directory import recording_directory, write_meta
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
-from overhead_lens.instruments.instructions.record import ON_A_DEVICE
+from overhead_lens.instruments.instructions.record import ON_A_DEVICE, calls_of, count_instructions
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.machine.request import Listener, Request
