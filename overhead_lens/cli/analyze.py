@@ -128,10 +128,15 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
     Raises:
         UsageError: A path does not exist, or a directory holds no trace.
     """
+    from overhead_lens.captures.directory import fields_of
+
     files: list[Path] = []
     for path in given:
         if path.is_dir():
-            _check_is_no_result(path)
+            if str(fields_of(path).get("schema")).startswith("overhead-lens/"):
+                raise UsageError(
+                    f"{path} is a stored result, which `overhead-lens report` shows; or name a trace in it"
+                )
             inside = sorted(file for file in path.iterdir() if file.is_file() and file.name.lower().endswith(_TRACES))
             if not inside:
                 raise UsageError(f"{path} holds no traces (*.json, *.json.gz)")
@@ -143,20 +148,8 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _check_is_no_result(directory: Path) -> None:
-    """Refuse a capture: its traces are not ranks of a job."""
-    from overhead_lens.captures.directory import schema_of
-
-    if str(schema_of(directory)).startswith("overhead-lens/"):
-        raise UsageError(f"{directory} is a stored result, which `overhead-lens report` shows; or name a trace in it")
-
-
 def _batch_sizes(given: str | None, traces: int) -> Sequence[int] | Literal["shapes"] | None:
-    """Parse ``--batch-sizes``.
-
-    Raises:
-        UsageError: It is not a list of whole numbers, or of another length than there are traces.
-    """
+    """Parse ``--batch-sizes``."""
     if given is None:
         return None
     if given == "shapes":

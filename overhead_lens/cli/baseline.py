@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,8 @@ def update(
     old = read_capture(baseline)
     path = baseline.absolute()
     fresh = path.with_name(f"{path.name}.new")
-    backup = _free(path)
+    names = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    backup = next(name for name in names if not name.exists())
     if fresh.exists():
         raise UsageError(f"{fresh} is in the way: another update runs, or one was ended; move it away")
     request = request_of(old, target, fresh, timeout, inputs)
@@ -57,11 +59,3 @@ def update(
     except OSError as error:
         raise MeasurementError(f"cannot put {fresh} in the place of {path}: {error.strerror or error}") from error
     typer.echo(f"{baseline} is new; the old one is {backup}")
-
-
-def _free(path: Path) -> Path:
-    """``NAME.1``, or the next number that is free."""
-    number = 1
-    while (backup := path.with_name(f"{path.name}.{number}")).exists():
-        number += 1
-    return backup

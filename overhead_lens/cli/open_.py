@@ -136,11 +136,7 @@ def _start_browser(address: str) -> bool:
 
 
 def _drawn(target: Path, picture: Path, rules: Path | None) -> Path | None:
-    """The picture drawn of a directory or of an exported trace; None for a file that the UI reads as it is.
-
-    Raises:
-        UsageError: There is nothing, or nothing sound.
-    """
+    """The picture drawn of a directory or of an exported trace; None for a file that the UI reads as it is."""
     if os.path.isdir(target):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         from overhead_lens.directories import export_directory
         from overhead_lens.taxonomy.classifier import default_classifier
@@ -166,11 +162,7 @@ def _drawn(target: Path, picture: Path, rules: Path | None) -> Path | None:
 
 
 def _beginning(path: Path, size: int = 4096) -> bytes:
-    """The first bytes of a file, unpacked where it is compressed.
-
-    Raises:
-        UsageError: It cannot be read, or is empty.
-    """
+    """The first bytes of a file, unpacked where it is compressed."""
     try:
         with path.open("rb") as file:
             start = file.read(size)

@@ -114,11 +114,7 @@ def _alone(folder: Path | None) -> Iterator[None]:
 
 
 def _file_of_rank(option: str, file: Path | None, *, force: bool) -> Path | None:
-    """A file to write; each rank under torchrun has its own: ``page.html`` becomes ``page-rank-1.html``.
-
-    Raises:
-        UsageError: It cannot be written.
-    """
+    """A file to write; each rank under torchrun has its own: ``page.html`` becomes ``page-rank-1.html``."""
     rank = _rank()
     if file is not None and rank is not None:
         file = file.with_name(f"{file.stem}-{rank}{file.suffix}")

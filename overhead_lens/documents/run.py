@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from overhead_lens.budget.model import DeviceKernel, DeviceShare
-from overhead_lens.contract import Ratio, ShareOfTime, TenthsInterval, Thousandths
+from overhead_lens.contract import Ratio, TenthsInterval, Thousandths
+from overhead_lens.documents import process
 from overhead_lens.documents.breakdown import CrossCheck, cross_check
 from overhead_lens.documents.common import Category, Document, Row, fill
 from overhead_lens.studies.run.analysis import RunBudget, Sampling, Steps
@@ -36,19 +37,11 @@ class Wall(Row, frozen=True):
     interval: Literal["t over blocks", "none"]
 
 
-class Thread(Row, frozen=True):
+class Thread(process.Thread, frozen=True):
     """Another thread, or the thread of a child process, over the same time: ``host`` sums to ``wall_ns``.
 
     The thread was there for ``seen_share`` of it, from which ``host`` is scaled, and at work for ``busy_share`` of it.
     """
-
-    name: str
-    thread: int
-    process: int
-    wall_ns: int
-    seen_share: ShareOfTime
-    busy_share: ShareOfTime
-    host: list[Category]
 
 
 class Region(Row, frozen=True):

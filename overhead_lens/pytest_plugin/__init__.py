@@ -59,8 +59,7 @@ def overhead(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     Without a baseline the call records one and passes. ``@pytest.mark.overhead(total="+3%")`` sets limits.
     """
     from overhead_lens.errors import OverheadLensError
-    from overhead_lens.pytest_plugin.gate import Overhead
-    from overhead_lens.pytest_plugin.limits import limits_of
+    from overhead_lens.pytest_plugin.gate import Overhead, limits_of
     from overhead_lens.studies.check.limits import Limits
 
     wrong, limits = "", Limits()

@@ -25,9 +25,21 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of
 from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, count_mismatches, need_counts, stored_counts
-from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, CountFinding, Finding, Limits
+from overhead_lens.studies.check.limits import (
+    BROKEN,
+    DOUBTFUL,
+    INSTRUCTIONS,
+    KEPT,
+    TOTAL,
+    CountFinding,
+    Finding,
+    Limit,
+    Limits,
+    parse_limit,
+)
 from overhead_lens.studies.check.outcome import CountOutcome, Outcome, TimeOutcome
 from overhead_lens.studies.check.stored import read_counts
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.terminal.progress import progress
 from overhead_lens.units import format_ns, format_signed_ns
@@ -42,6 +54,27 @@ _MOST_FRAMES = 3
 _FRAME_LETTERS = 60
 
 _ANEW = "--overhead-update records it again"
+
+
+def limits_of(marker: pytest.Mark | None) -> Limits:
+    """The limits of a marker: ``@pytest.mark.overhead(total="+3%", guard="+100ns", instructions="+0.5%")``."""
+    if marker is None:
+        return Limits()
+    if marker.args:
+        raise UsageError(f"@pytest.mark.overhead takes limits by name, not {marker.args[0]!r}; {_hint()}")
+    return Limits.of(_limit(name, value) for name, value in marker.kwargs.items())
+
+
+def _limit(name: str, value: object) -> Limit:
+    try:
+        return parse_limit(f"{name}={str(value).removeprefix('+')}")
+    except UsageError:
+        raise UsageError(f"@pytest.mark.overhead({name}={value!r}) is not a limit; {_hint()}") from None
+
+
+def _hint() -> str:
+    names = ", ".join((TOTAL, *HOST_CATEGORIES, INSTRUCTIONS))
+    return f'one is total="+3%", guard="+100ns" (ns, us, ms) or instructions="+0.5%"; names: {names}'
 
 
 class Overhead:
@@ -137,11 +170,7 @@ def record_call(
 
 
 def _readable(place: Path, limits: Limits) -> int | None:
-    """Check that a baseline can be compared with, before anything is measured; returns the calls that it counted.
-
-    Raises:
-        UsageError: It is damaged, of another version, or has no instructions where they are limited.
-    """
+    """Check that a baseline can be compared with, before anything is measured; returns the calls that it counted."""
     try:
         if limits.only_counts:
             return stored_counts(place, default_classifier()).budget.calls
@@ -152,11 +181,7 @@ def _readable(place: Path, limits: Limits) -> int | None:
 
 
 def _timed_against(place: Path, new: Path, limits: Limits) -> TimeOutcome:
-    """The outcome of a comparison with the baseline.
-
-    Raises:
-        UsageError: The baseline is of another call, or of another number of threads.
-    """
+    """The outcome of a comparison with the baseline."""
     base, recorded = read_capture(place).meta, read_capture(new).meta
     _same_call(place, [*differences(base, recorded, _MACHINE), *mismatches(_call(base), _call(recorded))])
     return by_time(base, place, new, limits, default_classifier(), force=True)
@@ -168,7 +193,7 @@ def _call(meta: CaptureMeta) -> dict[str, object]:
 
 
 def _counted_against(place: Path, new: Path, limits: Limits) -> CountOutcome:
-    """The outcome of a comparison in instructions. Errors as of ``_timed_against``."""
+    """The outcome of a comparison in instructions."""
     base = stored_counts(place, default_classifier())
     _same_call(place, count_mismatches(base.meta, read_counts(new)[0]))
     return by_counts(base, new, limits.counts, default_classifier(), force=True)

@@ -90,11 +90,7 @@ class Call:
         return replace(self, compile_options={**given, **keywords, **({"options": options} if options else {})})
 
     def with_options(self, **options: Any) -> Call:
-        """The compiled call with these options of Inductor.
-
-        Raises:
-            NotApplicableError: The call is not compiled.
-        """
+        """The compiled call with these options of Inductor."""
         self.check_compiled()
         return self.compiled(options=options)
 
