@@ -218,7 +218,7 @@ def find_flows(rows: pd.DataFrame) -> tuple[_Flows, _Flows]:
     """The arrows between ``placed_rows``: from a launch to its device work, from a forward operator to its backward.
 
     Returns:
-        By row position, the numbers of the arrows that leave the row, and of those that arrive at it.
+        Numbers of arrows by row position: the arrows that leave the row, and the arrows that arrive at it.
 
     An arrow leaves the end that starts first. A device's clock can run behind the host's, so that a kernel "starts" before
     its launch; such a pair stays linked, and its arrow shows the skew.
