@@ -217,11 +217,11 @@ def _arguments(correlation: int, sequence: int) -> dict[str, Value]:
 def find_flows(rows: pd.DataFrame) -> tuple[_Flows, _Flows]:
     """The arrows between ``placed_rows``: from a launch to its device work, from a forward operator to its backward.
 
-    Returns:
-        Numbers of arrows by row position: the arrows that leave the row, and the arrows that arrive at it.
-
     An arrow leaves the end that starts first. A device's clock can run behind the host's, so that a kernel "starts" before
     its launch; such a pair stays linked, and its arrow shows the skew.
+
+    Returns:
+        Numbers of arrows by row position: the arrows that leave the row, and the arrows that arrive at it.
     """
     starts = rows["start_ns"].to_numpy()
     leaving, arriving = _Flows(tuple), _Flows(tuple)
