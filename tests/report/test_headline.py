@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.report.outlines.recorded.headline import headline
+from overhead_lens.report.outlines.recorded.findings import headline
 from overhead_lens.traces.findings.model import Finding
 from tests.drawn.timelines import WORKER, analyzer_of, call, drawn, kernel
 

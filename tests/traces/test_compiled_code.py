@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.report.outlines.recorded.headline import headline
+from overhead_lens.report.outlines.recorded.findings import headline
 from overhead_lens.traces.health import HIDDEN_KERNELS
 from overhead_lens.traces.model import TraceAnalysis
 from tests.drawn.timelines import analyzer_of, call, drawn, host, kernel, timed

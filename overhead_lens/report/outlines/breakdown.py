@@ -9,8 +9,7 @@ from functools import partial
 from overhead_lens.budget.model import Breakdown, Guard, GuardGroup, InstructionBudget, Operator, Reading
 from overhead_lens.report.cells import bounds, count, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.outline import Bars, Block, Cell, Column, Drawing, Notes, Outline, Row, Section, Table
-from overhead_lens.report.outlines.device import device_section
-from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of
+from overhead_lens.report.outlines.host import device_section, frames_table, host_bar, host_table, most_of
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.calls import call_stacks, processes
 from overhead_lens.report.text.blocks import bounds_text, call_title, counted, left_out

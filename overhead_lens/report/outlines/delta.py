@@ -1,8 +1,9 @@
-"""A difference in words: what changed by category, what moved inside, factors of the ratio, instructions; of two runs as well."""
+"""A difference in words: what changed by category, what moved inside, factors, instructions; of two runs, and under limits, too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from overhead_lens.comparison.contributors import guard_kinds_in_words
@@ -19,6 +20,8 @@ from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import corrected, difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import side_titles
+from overhead_lens.studies.check.limits import BROKEN, LimitFinding
+from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns
@@ -216,3 +219,27 @@ def _factor(part: Factor, factors: Factors) -> Row:
         f"{factors.share(part):.0%}",
         "" if ratio is None else f"{ratio:.1f}x",
     )
+
+
+def outcome_outline(outcome: Outcome) -> Outline:
+    """The outline of its difference below its limits."""
+    title = f"{'Regression' if outcome.regressed else 'No regression'}: {outcome.name}"
+    if isinstance(outcome, TimeOutcome):
+        outline = delta_outline(outcome.delta)
+        return replace(outline, title=title, about=[outline.title], sections=[*_limits(outcome), *outline.sections])
+    return Outline(title, "", [*_limits(outcome), *instruction_sections(outcome.delta)])
+
+
+def _limits(outcome: Outcome) -> list[Section]:
+    columns = [names("limit"), *numbers("allowed", "measured"), names("95 % interval"), names("")]
+    rows = [
+        row(
+            finding.limit.name,
+            finding.allowed,
+            finding.delta,
+            signed_bounds(finding.ci95_ns) if isinstance(finding, LimitFinding) else text("exact"),
+            text(finding.state, LONGER if finding.state == BROKEN else ""),
+        )
+        for finding in outcome.findings
+    ]
+    return [Section("Limits", [Table(columns, rows)], reach="everywhere")] if rows else []

@@ -1,4 +1,4 @@
-"""A history of captures in words: for each series its levels and where they changed, and what was skipped."""
+"""A history of captures: for each series its levels and where they changed, in words and as a picture; what was skipped."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import bounds, names, row, text
 from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table
-from overhead_lens.report.page.charts.captures import MOST_POINTS, captures_chart
-from overhead_lens.report.text.blocks import counted
+from overhead_lens.report.page import model
+from overhead_lens.report.page.charts.axes import SYMBOLS, numbered_axis, time_axis
+from overhead_lens.report.text.blocks import counted, cut
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
-from overhead_lens.studies.history.analysis import WALL, History, HistoryChange, Segment, Series
+from overhead_lens.studies.history.analysis import SERIES, WALL, History, HistoryChange, Segment, Series
+from overhead_lens.taxonomy.categories import INKS
 from overhead_lens.units import format_ns
 
 _BARS = "▁▂▃▄▅▆▇█"
 _TREND_WIDTH = 24
 _MOST_STRETCHES, _MOST_SERIES, _MOST_SKIPPED, _BRIEF_SKIPPED = 4, 40, 50, 5
+
+MOST_POINTS = 400
+_MOST_TICKS = 12
+_INKS = {WALL: "#808080", **INKS}
 
 _ERROR_RATE = (
     f"Where nothing changed, at most {ALPHA:.0%} of histories have a change point; one needs {LEAST_CAPTURES} captures "
@@ -136,3 +142,51 @@ def _skipped(history: History) -> Section | None:
     notes = Notes([f"{more} more (--json lists them)"] if more > 0 else [])
     table = Table([names("skipped"), names("directory"), names("why")], rows, brief=_BRIEF_SKIPPED)
     return Section(f"Skipped: {total}", [table, notes], is_open=False)
+
+
+def captures_chart(segment: Segment) -> model.Plot:
+    """The last captures as points with intervals, levels as lines, changes as upright lines with their number."""
+    first = max(0, len(segment.points) - MOST_POINTS)
+    points = segment.points[first:]
+    many = "no change" if not segment.changes else f"{len(segment.changes)} changes, marked by upright lines"
+    return model.Plot(
+        [series for name in segment.levels for series in _series(segment, name, first)],
+        numbered_axis([cut(point.name, 18) for point in points], _MOST_TICKS),
+        time_axis((ns for point in points for name in segment.levels for ns in point.ci95_ns[name]), "per call"),
+        f"Time per call of {len(points)} captures, by category; {many}.",
+        height_px=360,
+        uprights=[
+            _upright(segment, number, change, first)
+            for number, change in enumerate(segment.changes, 1)
+            if change.position > first
+        ],
+    )
+
+
+def _series(segment: Segment, name: str, first: int) -> Iterator[model.Series]:
+    """The levels of a category, and its captures above them, counted from the first that is drawn."""
+    bounds = [0, *(change.position for change in segment.changes), len(segment.points)]
+    places: list[float] = []
+    heights: list[float | None] = []
+    for level, start, end in zip(segment.levels[name], bounds, bounds[1:], strict=False):
+        if end > first:
+            places += [max(start - first, 0) - 0.5, end - first - 0.5, end - first - 0.5]
+            heights += [level.value, level.value, None]
+    yield model.Series("", _INKS[name], places, heights, "line")
+    points = segment.points[first:]
+    yield model.Series(
+        name,
+        _INKS[name],
+        range(len(points)),
+        [point.ns[name] for point in points],
+        tooltips=[
+            f"{cut(point.name)}, {point.started:%Y-%m-%d %H:%M}: {name} {format_ns(point.ns[name])}" for point in points
+        ],
+        ends=[point.ci95_ns[name] for point in points],
+        symbol=SYMBOLS[SERIES.index(name) % len(SYMBOLS)],
+    )
+
+
+def _upright(segment: Segment, number: int, change: HistoryChange, first: int) -> model.Upright:
+    before, after = segment.points.index(change.before), segment.points.index(change.after)
+    return model.Upright(change.position - 0.5 - first, str(number), (before - first, after - first))

@@ -15,8 +15,15 @@ from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.errors import UsageError
 from overhead_lens.report.cells import count, measured_bounds, names, numbers, row, share, text, time
 from overhead_lens.report.outline import Bars, Block, Column, Drawing, Notes, Outline, Picture, Reach, Section, Table
-from overhead_lens.report.outlines.device import device_section
-from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table, largest_part, most_of
+from overhead_lens.report.outlines.host import (
+    device_section,
+    divided,
+    frames_table,
+    host_bar,
+    host_table,
+    largest_part,
+    most_of,
+)
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.findings import finding_sections

@@ -22,19 +22,16 @@ from overhead_lens.report.outline import (
     Section,
     Table,
 )
-from overhead_lens.report.outlines.device import apart
-from overhead_lens.report.outlines.host import frames_table, host_bar, hosts_table, part_row
+from overhead_lens.report.outlines.host import apart, frames_table, host_bar, hosts_table, part_row
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.counters import counter_section
 from overhead_lens.report.outlines.recorded.critical_path import path_notes, path_sections
-from overhead_lens.report.outlines.recorded.findings import finding_sections
-from overhead_lens.report.outlines.recorded.headline import headline
+from overhead_lens.report.outlines.recorded.findings import finding_sections, headline
 from overhead_lens.report.outlines.recorded.launches import launch_sections
 from overhead_lens.report.outlines.recorded.memory import memory_notes, memory_sections
 from overhead_lens.report.outlines.recorded.modules import module_section
 from overhead_lens.report.outlines.recorded.sequences import sequence_section
-from overhead_lens.report.page.charts.strip import strip
-from overhead_lens.report.page.charts.trace_steps import busy_steps, trace_steps
+from overhead_lens.report.page.charts.trace_steps import busy_steps, strip, trace_steps
 from overhead_lens.report.text.blocks import counted, left_out
 from overhead_lens.taxonomy.categories import CATEGORIES, QUEUE
 from overhead_lens.taxonomy.host import HostCategory

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.report.outlines.recorded.headline import NO_CAUSE, headline
+from overhead_lens.report.outlines.recorded.findings import NO_CAUSE, headline
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.findings.model import CAUSE_SHARE

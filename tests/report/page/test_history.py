@@ -8,8 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from overhead_lens.report.outline import Table
-from overhead_lens.report.outlines.history import history_outline
-from overhead_lens.report.page.charts.captures import MOST_POINTS
+from overhead_lens.report.outlines.history import MOST_POINTS, history_outline
 from overhead_lens.studies.history.analysis import ENVIRONMENT, History, Point, Skipped, canonical, make_history
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.report.page.seen import headings, plots, rows, series, words

@@ -13,8 +13,8 @@ from overhead_lens.report.outlines.ranks import job_outline
 from overhead_lens.report.outlines.structure import structure_outline
 from overhead_lens.report.outlines.trace import trace_outline
 from overhead_lens.report.page.charts import trace_steps as drawing
-from overhead_lens.report.page.lanes import lanes_svg
 from overhead_lens.report.page.model import Area, Lanes
+from overhead_lens.report.page.plot import lanes_svg
 from overhead_lens.traces import over_time
 from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure

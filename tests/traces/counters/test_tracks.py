@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.report.page.charts.over_time import counter_over_time
+from overhead_lens.report.outlines.recorded.counters import over_time
 from overhead_lens.traces.counters.model import CounterTrack
 from overhead_lens.traces.counters.tracks import Track, held, integrals, period
 from tests.drawn.counters import counter, work
@@ -51,13 +51,13 @@ def test_of_two_values_at_one_time_the_later_holds() -> None:
 def test_the_chart_reaches_as_far_as_the_last_value_holds() -> None:
     (one,) = tracks(counter(100, "c", 1, "", _=7))
     (regular,) = tracks(*sampled(100, 110, 120, 160, 170, 180))
-    ends = [(axis.low, axis.high) for axis in (counter_over_time(found).x for found in (one, regular))]
+    ends = [(axis.low, axis.high) for axis in (over_time(found).x for found in (one, regular))]
     assert ends == [(100, 1_000), (100, 190)]
 
 
 def test_a_counter_that_stays_at_a_value_so_large_that_one_more_is_the_same_is_drawn() -> None:
     (found,) = tracks(counter(100, "memory.limit_in_bytes", 1, "", _=9223372036854771712))
-    axis = counter_over_time(found).y
+    axis = over_time(found).y
     assert [text for _, text in axis.ticks] == ["9.224e+18", "9.226e+18", "9.228e+18", "9.23e+18", "9.232e+18"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.report.outlines.recorded.headline import headline
+from overhead_lens.report.outlines.recorded.findings import headline
 from tests.drawn.causes import LAUNCH_NS, Act, drawing, without_cause
 from tests.drawn.timelines import analyzer_of
 

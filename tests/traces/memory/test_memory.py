@@ -13,7 +13,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.export.query import run_query
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.forms import to_text
-from overhead_lens.report.page.charts.over_time import bytes_over_time
+from overhead_lens.report.outlines.recorded.memory import over_time
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemoryStep
@@ -205,9 +205,9 @@ def test_the_order_in_the_file_matters_only_within_one_instant(events: list[tupl
 
 def test_the_chart_ends_with_the_last_event() -> None:
     found = of(*(memory(at, 1, at) for at in range(1, 480)), memory(900, 1000, 900))
-    assert (found.peak_ns, bytes_over_time(found).x.high) == (900, 900)
+    assert (found.peak_ns, over_time(found).x.high) == (900, 900)
     few = of(memory(10, 8, 1), memory(20, 8, 2), memory(800, -8, 1))
-    assert bytes_over_time(few).x.high == 800
+    assert over_time(few).x.high == 800
 
 
 def test_pairs_that_fit_need_no_repair() -> None:

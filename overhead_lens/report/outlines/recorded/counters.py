@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from overhead_lens.report.cells import count, names, numbers, row, time
 from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table
-from overhead_lens.report.page.charts.over_time import counter_over_time
+from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis
+from overhead_lens.report.page.model import Plot, Series
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.counters.model import Counters, CounterTrack, DeviceOccupancy, GraphWork
@@ -37,13 +38,25 @@ def _tracks(counters: Counters) -> Iterator[Block]:
 
 def _track(track: CounterTrack) -> Iterator[Block]:
     yield Notes([f"{_tracked(track)}."])
-    yield Drawing(lambda _: [counter_over_time(track)])
+    yield Drawing(lambda _: [over_time(track)])
     rows = []
     for one in track.kernels:
         covered = f"{one.covered_ns / one.total_ns:.0%}"
         rows.append(row(_named(one.name), time(one.total_ns), covered, quantity(one.mean, track.unit)))
     columns = [names("kernel"), *numbers("time", "with a value", "mean")]
     yield Table(columns, rows, f"{_named(track.name)} while kernels ran")
+
+
+def over_time(track: CounterTrack) -> Plot:
+    """The mean of a counter, from its first value to where the last one ends."""
+    starts, values = track.over_time.start_ns, track.over_time.values
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    room = 0.06 * (high - low)
+    y = linear_axis(low - room, high + room, "{:,.6g}".format, track.unit or "value")
+    described = f"{cut(track.name)} over time, the mean of each interval; breaks are gaps."
+    times = close_time_axis(track.start_ns, track.start_ns + track.covered_ns + track.gap_ns)
+    return Plot([Series(cut(track.name), INKS[0], starts, values, "steps")], times, y, described, 160)
 
 
 def _tracked(track: CounterTrack) -> str:

@@ -8,7 +8,8 @@ from statistics import median
 
 from overhead_lens.report.cells import count, names, numbers, row
 from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table
-from overhead_lens.report.page.charts.over_time import bytes_over_time
+from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis, round_number
+from overhead_lens.report.page.model import Plot, Series
 from overhead_lens.report.text.blocks import cut, cut_front
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.memory.blocks import LOW_TOTAL, REALLOCATED, UNADDRESSED, UNALLOCATED
@@ -37,7 +38,7 @@ def memory_sections(memories: Sequence[DeviceMemory]) -> Iterator[Section]:
 def _device(memory: DeviceMemory) -> Iterator[Section]:
     yield Section.folded(
         f"Memory of {memory.device}: {_headline(memory)}",
-        Drawing(lambda _: [bytes_over_time(memory)]),
+        Drawing(lambda _: [over_time(memory)]),
         _holders(memory),
         Notes([*_growth(memory), *_churn(memory)]),
     )
@@ -48,6 +49,20 @@ def _device(memory: DeviceMemory) -> Iterator[Section]:
         _places(memory.churn, f"allocated and released within {within}"),
         _places(memory.kept, "allocated in a step, but the first and the last, and never released"),
     )
+
+
+def over_time(memory: DeviceMemory) -> Plot:
+    """Live and reserved bytes, from the first event to the last."""
+    series = memory.over_time
+    most = max(memory.peak_bytes, memory.reserved_peak_bytes or 0)
+    lines = [Series("live", INKS[0], series.start_ns, series.live_bytes, "steps")]
+    if series.reserved_bytes:
+        lines.append(Series("reserved", INKS[3], series.start_ns, series.reserved_bytes, "steps"))
+    y = linear_axis(0, 1.06 * most, lambda size: round_number(format_bytes(size)))
+    peak = format_bytes(memory.peak_bytes)
+    described = f"Live bytes of {cut(memory.device)} over time, the maximum of each interval: up to {peak}."
+    times = close_time_axis(series.start_ns[0], series.start_ns[-1])
+    return Plot(lines, times, y, described, 200)
 
 
 def _headline(memory: DeviceMemory) -> str:
