@@ -266,8 +266,7 @@ def _show_query(
 ) -> None:
     from overhead_lens.export.query import run_query
     from overhead_lens.readers.recording import read_recording
-    from overhead_lens.report.text.rows import print_rows
-    from overhead_lens.terminal.output import show_rows
+    from overhead_lens.terminal.output import print_rows, show_rows
     from overhead_lens.traces.analyzer import analyze_over_time
 
     if not query.strip():

@@ -67,7 +67,7 @@ def attach(
     from overhead_lens.studies.attach.analysis import process_of
     from overhead_lens.studies.attach.record import AttachRequest, record_process
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.keys import until_interrupted
+    from overhead_lens.terminal.interrupt import until_interrupted
     from overhead_lens.terminal.output import Format, show_drawn
     from overhead_lens.terminal.progress import progress
 
@@ -103,7 +103,7 @@ def _refresh(request: AttachRequest, classifier: Classifier, interrupted: Event)
     from overhead_lens.report.outlines.process import process_outline
     from overhead_lens.report.printers.terminal import Screen
     from overhead_lens.studies.attach.record import watch_once
-    from overhead_lens.terminal.keys import until_q
+    from overhead_lens.terminal.interrupt import until_q
     from overhead_lens.terminal.output import make_console
     from overhead_lens.terminal.progress import SILENT
 

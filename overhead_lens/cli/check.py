@@ -16,7 +16,7 @@ from overhead_lens.terminal.project import read_project
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Request
-    from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
+    from overhead_lens.studies.check.limits import Outcome, TimeOutcome
 
 
 Baseline = Annotated[Path, argument("CAPTURE", "The capture to compare the current code with.", complete_capture)]

@@ -13,8 +13,7 @@ from overhead_lens.comparison.instructions import InstructionContributor
 from overhead_lens.contract import Ratio, Rounded, ShareOfTime, Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
 from overhead_lens.documents.common import Document, Row, fill
-from overhead_lens.studies.check.limits import Finding
-from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
+from overhead_lens.studies.check.limits import CountOutcome, Finding, TimeOutcome
 from overhead_lens.subject import Subject
 
 

@@ -32,12 +32,14 @@ from overhead_lens.studies.check.limits import (
     KEPT,
     TOTAL,
     CountFinding,
+    CountOutcome,
     Finding,
     Limit,
     Limits,
+    Outcome,
+    TimeOutcome,
     parse_limit,
 )
-from overhead_lens.studies.check.outcome import CountOutcome, Outcome, TimeOutcome
 from overhead_lens.studies.check.stored import read_counts
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import default_classifier

@@ -5,8 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from overhead_lens.report.text.plain import plain
-from overhead_lens.studies.check.limits import BROKEN
-from overhead_lens.studies.check.outcome import Outcome
+from overhead_lens.studies.check.limits import BROKEN, Outcome
 
 
 def junit(outcome: Outcome) -> str:

@@ -34,8 +34,8 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "traces.job.ranks.Job": ("analysis:job", "ranks:job"),
     "traces.structure.model.StructureDelta": ("structure", "structure"),
     "recorder.calibrate.Calibrated": ("calibration", "calibration"),
-    "studies.check.outcome.TimeOutcome": ("delta:checked", "delta:outcome"),
-    "studies.check.outcome.CountOutcome": ("delta:counts", "delta:outcome"),
+    "studies.check.limits.TimeOutcome": ("delta:checked", "delta:outcome"),
+    "studies.check.limits.CountOutcome": ("delta:counts", "delta:outcome"),
 }
 """By type: the document, the outline and, if the Python API gives the result, the table. ``MODULE:NAME`` is ``NAME_document`` in
 ``documents/MODULE.py``, ``NAME_outline`` in ``outlines/MODULE.py``, ``NAME_table`` in ``report/MODULE.py``; one name is both."""

@@ -1,18 +1,21 @@
-"""Printing a result on stdout in the format that was asked for."""
+"""Printing a result, or the rows of a query, on stdout in the format that was asked for."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 from overhead_lens.report.forms import print_text, to_html, to_json
+from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.classifier import Classifier
 
 # Wide enough for the tables where stdout is a file or a pipe and has no width of its own.
@@ -107,3 +110,14 @@ def make_console(file: IO[str] | None = None) -> Console:
     """A console on stdout, or on another stream or a file, that invents no markup in names and no width for a file."""
     width = None if (file or sys.stdout).isatty() else _FILE_WIDTH
     return Console(file=file, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False)
+
+
+def print_rows(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table; columns of numbers are right-aligned."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for at, name in enumerate(columns):
+        right = all(isinstance(row[at], (int, float, type(None))) for row in rows)
+        table.add_column(Text(plain(name)), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if value is None else plain(str(value))) for value in row))
+    console.print(table)

@@ -15,7 +15,7 @@ import pytest
 
 from overhead_lens import __main__ as program
 from overhead_lens.errors import EndedEarly, Interrupted
-from overhead_lens.terminal.keys import until_interrupted
+from overhead_lens.terminal.interrupt import until_interrupted
 from overhead_lens.terminal.refine import ending_early
 
 # As a C extension does whose initialization clears any error, and as Python does where it frees an import's locks.

@@ -17,8 +17,7 @@ from overhead_lens.errors import InvariantError, UsageError
 from overhead_lens.report.check_files import junit
 from overhead_lens.report.forms import to_markdown
 from overhead_lens.studies.check.gate import count_mismatches
-from overhead_lens.studies.check.limits import BROKEN, KEPT, Limit, check_counts, parse_limit
-from overhead_lens.studies.check.outcome import CountOutcome
+from overhead_lens.studies.check.limits import BROKEN, KEPT, CountOutcome, Limit, check_counts, parse_limit
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 

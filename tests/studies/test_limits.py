@@ -19,10 +19,10 @@ from overhead_lens.studies.check.limits import (
     KEPT,
     CountFinding,
     Limit,
+    TimeOutcome,
     check_limits,
     parse_limit,
 )
-from overhead_lens.studies.check.outcome import TimeOutcome
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.drawn.builders import breakdown
 

@@ -19,8 +19,8 @@ from overhead_lens.terminal.completion import (
     complete_parameter,
     complete_target,
     join_words,
+    outline_of,
 )
-from overhead_lens.terminal.outline import outline_of
 from tests.cli.run import TINY, inside, lens_apart
 from tests.drawn.captures import draw_capture
 from tests.terminal.pseudo import CTRL_A, CTRL_E, ENTER, TAB, Terminal, terminal

@@ -1,4 +1,4 @@
-"""A difference in words: what changed by category, what moved inside, factors, instructions; of two runs, and under limits, too."""
+"""A difference in words: what changed by category, what moved inside, factors, instructions; of two runs; under limits."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import corrected, difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import side_titles
-from overhead_lens.studies.check.limits import BROKEN, LimitFinding
-from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
+from overhead_lens.studies.check.limits import BROKEN, LimitFinding, Outcome, TimeOutcome
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns

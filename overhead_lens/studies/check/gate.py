@@ -21,14 +21,15 @@ from overhead_lens.studies.check.limits import (
     BROKEN,
     DOUBTFUL,
     CountFinding,
+    CountOutcome,
     Finding,
     Limit,
     LimitFinding,
     Limits,
+    TimeOutcome,
     check_counts,
     check_limits,
 )
-from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
 from overhead_lens.studies.check.stored import CountsMeta, read_counts
 from overhead_lens.taxonomy.classifier import Classifier
 

@@ -1,4 +1,4 @@
-"""Compares a difference with limits on the increase of time or instructions.
+"""Compares a difference with limits on the increase of time or instructions; the outcome of a check.
 
 A limit is broken if the whole 95 % interval of the difference lies above it, so that noise alone breaks it in at most one run of
 forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. So is a limit of a category where
@@ -16,6 +16,7 @@ from overhead_lens.comparison.instructions import InstructionDelta, signed_count
 from overhead_lens.comparison.model import Delta
 from overhead_lens.errors import UsageError
 from overhead_lens.stats.values import Interval
+from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
 
@@ -180,3 +181,49 @@ def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, .
             state = DOUBTFUL
         findings.append(LimitFinding(limit, allowed_ns, delta_ns, interval, state))
     return tuple(findings)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOutcome:
+    """A new capture compared with a baseline.
+
+    Attributes:
+        findings: One per limit.
+        regressed: Whether a limit is broken or, without limits, the call became slower.
+    """
+
+    delta: Delta
+    findings: Sequence[Finding]
+    regressed: bool
+
+    @property
+    def name(self) -> str:
+        """Scenario and variant: ``add1:add1``."""
+        return f"{self.delta.new.subject.name}:{self.delta.new.subject.variant}"
+
+
+@dataclass(frozen=True, slots=True)
+class CountOutcome:
+    """New instruction counts compared with a baseline's.
+
+    Attributes:
+        calls: Counted calls of either side.
+        findings: One per limit.
+        regressed: Whether a limit is broken.
+    """
+
+    subject: Subject
+    base: str
+    new: str
+    calls: int
+    delta: InstructionDelta
+    findings: Sequence[CountFinding]
+    regressed: bool
+
+    @property
+    def name(self) -> str:
+        """Scenario and variant: ``add1:add1``."""
+        return f"{self.subject.name}:{self.subject.variant}"
+
+
+Outcome = TimeOutcome | CountOutcome
