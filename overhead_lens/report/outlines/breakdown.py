@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from overhead_lens.budget.model import Breakdown, Guard, GuardGroup, InstructionBudget, Operator, Reading
+from overhead_lens.budget.model import Breakdown, GuardGroup, InstructionBudget, Operator, Reading
 from overhead_lens.report.cells import bounds, count, names, numbers, row, share, sum_row, text, time
-from overhead_lens.report.outline import Bars, Block, Cell, Column, Drawing, Notes, Outline, Row, Section, Table
-from overhead_lens.report.outlines.host import device_section, frames_table, host_bar, host_table, most_of
+from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Row, Section, Table
+from overhead_lens.report.outlines.host import device_section, frames_section, host_blocks, most_of
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.calls import call_stacks, processes
 from overhead_lens.report.text.blocks import bounds_text, call_title, counted, left_out
@@ -32,18 +32,16 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
     figure = f"{format_ns(wall.ns)} per call [{bounds_text(wall)}]"
     if breakdown.units > 1:
         figure += f", {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)"
-    bar = Bars([host_bar("", "", breakdown.host, wall.ns)], f"The categories, which sum to {format_ns(wall.ns)}.")
-    table = host_table(breakdown.host, wall, "per call", units=breakdown.units)
-    frames = frames_table(breakdown.host, wall.ns, _MOST_FRAMES, _TOP)
+    where = host_blocks(breakdown.host, wall, "per call", units=breakdown.units)
     named = [("measured", call_title(breakdown)), ("parameters", _parameters(breakdown))]
     return Outline(
         call_title(breakdown),
         sentence(breakdown),
         Section.filled(
-            Section("Where the time of a call goes", [bar, table], reach="everywhere"),
+            Section("Where the time of a call goes", where, reach="everywhere"),
             None if breakdown.device is None else device_section(breakdown.device, wall.ns, "per call"),
             _instructions(breakdown.instructions, breakdown.host),
-            Section("Costliest frames by self time", [frames], is_open=False),
+            frames_section(breakdown.host, wall.ns, _MOST_FRAMES, _TOP),
             Section("Sampled stacks", [Drawing(partial(call_stacks, breakdown))], reach="page"),
             *_guards(breakdown),
             _operators(breakdown.operators),
@@ -123,7 +121,10 @@ def _guards(breakdown: Breakdown) -> list[Section]:
     guards, tree = breakdown.guards, breakdown.guard_tree
     if not guards:
         return []
-    rows = [_guard(guard) for guard in guards[:_MOST_GUARDS]]
+    rows = []
+    for guard in guards[:_MOST_GUARDS]:
+        times = map(time, (guard.sampled_ns, guard.warm_ns, guard.cold_ns))
+        rows.append(row(*times, guard.guard, text((guard.cause or "").partition(": ")[0], tone="dim")))
     if tree is not None:
         whole_ns = breakdown.category("guard").ns if guards[0].sampled_ns is not None else None
         whole_tree = text("all of it; the whole tree, checked alone")
@@ -138,17 +139,8 @@ def _guards(breakdown: Breakdown) -> list[Section]:
         notes.append(Notes([f"{own}: measure the uncompiled function with --compile (compile=True)"], "dim"))
     elif not any(guard.cause for guard in guards):
         notes.append(Notes(["this torch does not tell which line of the source needed a guard"], "dim"))
-    by_heading = {
-        heading: [each for each in breakdown.guard_groups if each.by == by] for by, heading in _GROUPS.items()
-    }
-    groups = [_grouped(group, heading) for heading, group in by_heading.items() if group]
-    return [Section("Guards", [table, *notes]), Section("Guards put together", groups, "page", is_open=False)]
-
-
-def _guard(guard: Guard) -> Row:
-    place = (guard.cause or "").partition(": ")[0]
-    times = map(time, (guard.sampled_ns, guard.warm_ns, guard.cold_ns))
-    return row(*times, guard.guard, text(place, tone="dim"))
+    groups = [_grouped([each for each in breakdown.guard_groups if each.by == by], _GROUPS[by]) for by in _GROUPS]
+    return [Section("Guards", [table, *notes]), Section.folded("Guards put together", *groups)]
 
 
 def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:

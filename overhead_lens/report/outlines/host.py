@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead_lens.budget.model import DeviceShare
 from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
-from overhead_lens.report.outline import Bar, Cell, Column, Piece, Row, Section, Table
+from overhead_lens.report.outline import Bar, Bars, Block, Cell, Column, Piece, Row, Section, Table
 from overhead_lens.report.text.blocks import interval_text, measured_text
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -20,17 +20,22 @@ _LEAST_SHARE = 0.01
 _TOP_KERNELS = 5
 
 
-def host_table(
+def host_blocks(
     host: Sequence[HostCategory], wall: Measured, time_head: str, *, units: int = 1, total: str = "sum = wall"
-) -> Table:
-    """Categories that have time, with their parts, and their sum; of several ``units`` of work with the time per unit."""
+) -> list[Block]:
+    """A bar; categories that have time, with their parts, and their sum; of several ``units`` of work with the time per unit."""
     columns = [names("where"), names("", gives_way=3), *numbers("share", time_head)]
     columns += [Column("per unit", gives_way=2), names("95 % interval", gives_way=1)]
     shown = (category for category in host if category.ns or category.category == "unattributed")
     rows = [each for category in shown for each in _rows(category, wall.ns, units)]
     whole = (total, "", "100 %", time(wall.ns), _per_unit(wall.ns, units))
     within = "" if wall.interval == NO_INTERVAL else measured_bounds(wall)
-    return Table(columns, [*rows, sum_row(*whole, within)])
+    return [whole_bar(host, wall.ns), Table(columns, [*rows, sum_row(*whole, within)])]
+
+
+def whole_bar(host: Sequence[HostCategory], whole_ns: float) -> Bars:
+    """One bar, which the categories fill."""
+    return Bars([host_bar("", "", host, whole_ns)], f"The categories, which sum to {format_ns(whole_ns)}.")
 
 
 def _rows(category: HostCategory, wall_ns: float, units: int) -> Iterator[Row]:
@@ -75,13 +80,10 @@ def divided(host: Sequence[HostCategory], digits: int = 0) -> Cell:
     """The categories in one cell: the largest in words, with the largest part of each."""
     largest = sorted(host, key=lambda category: -category.ns)[:_MOST_PIECES]
     shown = [category for category in largest if category.share >= _LEAST_SHARE]
-    words = ", ".join(f"{_part(category)} {category.share:.{digits}%}" for category in shown)
+    parts = [f"/{part.name}" if (part := largest_part(category)).ns else "" for category in shown]
+    named = zip(shown, parts, strict=True)
+    words = ", ".join(f"{category.category}{part} {category.share:.{digits}%}" for category, part in named)
     return Cell(words, look=shown[0].category if shown else "", pieces=_pieces(host))
-
-
-def _part(category: HostCategory) -> str:
-    part = largest_part(category)
-    return f"{category.category}/{part.name}" if part.ns else category.category
 
 
 def largest_part(category: HostCategory) -> Part:
@@ -108,7 +110,7 @@ def hosts_table(
     return Table(columns, rows, brief=brief)
 
 
-def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief: int) -> Table:
+def frames_section(host: Sequence[HostCategory], wall_ns: float, most: int, brief: int, of: str = "") -> Section:
     """Frames with the most self time: at most ``most``, of which ``brief`` stand outside of pages."""
     frames = [(frame.ns, category.category, frame.frame) for category in host for frame in category.top if frame.ns]
     rows = [
@@ -116,7 +118,8 @@ def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief:
         for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:most]
     ]
     columns = [Column(""), Column("", gives_way=1), names("", gives_way=2), names("")]
-    return Table(columns, rows, brief=brief, more="")
+    table = Table(columns, rows, brief=brief, more="")
+    return Section(f"Costliest frames{of} by self time", [table], is_open=False)
 
 
 def most_of(category: HostCategory) -> str:

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from overhead_lens.budget.threads import ThreadBudget
+from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.report.cells import names, numbers, row, share, sum_row, text
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Picture, Row, Section, Table
-from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table, largest_part
+from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Row, Section, Table
+from overhead_lens.report.outlines.host import divided, frames_section, host_bar, host_blocks, largest_part
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.stacks import name_of, stacks_of_others, thread_stacks
 from overhead_lens.report.text.blocks import counted, left_out
@@ -19,7 +20,6 @@ from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.studies.attach.analysis import ProcessBudget, TracedMoment
 from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta
 from overhead_lens.studies.attach.stored import read_process
-from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
@@ -32,9 +32,12 @@ def process_outline(process: ProcessBudget) -> Outline:
     first, others = process.threads[0], process.threads[1:]
     wall = Measured(first.wall_ns, (first.wall_ns, first.wall_ns), interval=NO_INTERVAL)
     bar = Bars([host_bar("", "", first.host, first.wall_ns)], f"How the time of {name_of(first)} divides.")
-    table = host_table(first.host, wall, "time", total="sum = time watched")
-    frames = frames_table(first.host, first.wall_ns, _MOST_FRAMES, _TOP)
-    stored = process.capture
+    _, table = host_blocks(first.host, wall, "time", total="sum = time watched")
+    stored, of = process.capture, f" of {name_of(first)}"
+
+    def stacks() -> Sequence[SampledThread]:
+        return read_process(Path(stored))[1]
+
     return Outline(
         f"process {process.pid}: {process.command}",
         sentence(first),
@@ -42,9 +45,9 @@ def process_outline(process: ProcessBudget) -> Outline:
             Section(f"Where the time of {name_of(first)} goes", [bar, table], reach="everywhere"),
             _others(others, process.pid),
             *(_traced(first, process.traced, stored) if process.traced is not None else ()),
-            Section(f"Costliest frames of {name_of(first)} by self time", [frames], is_open=False),
-            Section(f"Stacks of {name_of(first)}", [Drawing(partial(_stacks, process, first))], "page"),
-            *stacks_of_others(others, partial(_stacks, process)),
+            frames_section(first.host, first.wall_ns, _MOST_FRAMES, _TOP, of),
+            Section(f"Stacks{of}", [Drawing(partial(thread_stacks, stacks, first, "watch"))], "page"),
+            *stacks_of_others(others, stacks, "watch"),
         ),
         about=[_about(process)],
         warnings=process.warnings,
@@ -100,8 +103,7 @@ def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
         top = max((frame for row in thread.host for frame in row.top), key=lambda frame: frame.ns, default=None)
         most = text(top.frame if top else "", tone="dim")
         rows.append(row(name_of(thread) + child, f"{thread.busy_share:.0%}", divided(thread.host), most))
-    more = len(threads) - len(rows)
-    notes = Notes([f"{more} threads that are less busy are left out; --json has them."] if more else [])
+    notes = Notes(left_out(len(threads) - len(rows), "threads that are less busy"))
     table = Table(columns, rows, brief=_BRIEF_THREADS)
     return Section("Other threads, busiest first", [table, notes], reach="everywhere")
 
@@ -122,11 +124,6 @@ def _traced(thread: ThreadBudget, trace: TracedMoment, capture: str) -> Iterator
     notes = Notes([note, f"all of it: overhead-lens analyze {shlex.quote(f'{capture}/{trace.file}')}"])
     heading = f"{name_of(thread)} sampled, and traced for {format_ns(trace.wall_ns)}{steps}"
     yield Section(heading, [Table(columns, rows), notes], reach="everywhere")
-
-
-def _stacks(process: ProcessBudget, thread: ThreadBudget, classifier: Classifier) -> Iterator[Picture]:
-    """The stacks of a thread, read again from the watch's directory."""
-    yield from thread_stacks(lambda: read_process(Path(process.capture))[1], thread, "watch", classifier)
 
 
 def process_delta_outline(delta: ProcessDelta) -> Outline:

@@ -11,16 +11,14 @@ from pathlib import Path
 from statistics import median
 
 from overhead_lens.budget.model import DeviceShare
-from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.errors import UsageError
 from overhead_lens.report.cells import count, measured_bounds, names, numbers, row, share, text, time
-from overhead_lens.report.outline import Bars, Block, Column, Drawing, Notes, Outline, Picture, Reach, Section, Table
+from overhead_lens.report.outline import Block, Column, Drawing, Notes, Outline, Picture, Reach, Section, Table
 from overhead_lens.report.outlines.host import (
     device_section,
     divided,
-    frames_table,
-    host_bar,
-    host_table,
+    frames_section,
+    host_blocks,
     largest_part,
     most_of,
 )
@@ -28,7 +26,7 @@ from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.findings import finding_sections
 from overhead_lens.report.outlines.recorded.launches import launch_sections
-from overhead_lens.report.outlines.stacks import stacks_of_others, thread_stacks
+from overhead_lens.report.outlines.stacks import stacks_of_others
 from overhead_lens.report.outlines.trace import issue_lines, threads_beside
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
@@ -179,26 +177,20 @@ def _about(run: RunBudget) -> Iterator[str]:
 
 
 def _sections(run: RunBudget) -> list[Section]:
-    frames = frames_table(run.host, run.wall.ns, _MOST_FRAMES, _TOP)
+    where = host_blocks(run.host, run.wall, f"per {run.per}") if run.samples else []
     has_steps = run.times is not None and run.per == "step"
     return Section.filled(
-        Section(f"Where the time of a {run.per} goes", list(_budget(run)), reach="everywhere"),
+        Section(f"Where the time of a {run.per} goes", where, reach="everywhere"),
         *([] if run.device is None else _devices(run.device, run)),
         _slowest(run),
-        Section("Costliest frames by self time", [frames], is_open=False),
+        frames_section(run.host, run.wall.ns, _MOST_FRAMES, _TOP),
         Section("Steps over time", [Drawing(partial(_steps, run))] if has_steps else [], reach="page"),
         Section("Sampled stacks", [Drawing(partial(_stacks, run))], reach="page"),
         _regions(run.regions),
         _threads(run),
-        *stacks_of_others(run.threads, partial(_other_stacks, run)),
+        *stacks_of_others(run.threads, lambda: other_threads(read_run(Path(run.capture))), run.per),
         Section("Checks", [Notes(list(check_lines(run)), tone="dim")], is_open=False),
     )
-
-
-def _budget(run: RunBudget) -> Iterator[Block]:
-    if run.samples:
-        yield Bars([host_bar("", "", run.host, run.wall.ns)], f"The categories, which sum to {format_ns(run.wall.ns)}.")
-        yield host_table(run.host, run.wall, f"per {run.per}")
 
 
 def _busy(device: DeviceShare, wall_ns: int) -> str:
@@ -293,11 +285,6 @@ def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
         yield Notes(["No stack was taken."])
 
 
-def _other_stacks(run: RunBudget, thread: ThreadBudget, classifier: Classifier) -> Iterator[Picture]:
-    """The stacks of another thread during the steps."""
-    yield from thread_stacks(lambda: other_threads(read_run(Path(run.capture))), thread, run.per, classifier)
-
-
 def _regions(regions: Sequence[RegionBudget]) -> Section:
     columns = [names("region"), Column("entered"), Column("each time"), names("95 % interval", gives_way=2)]
     rows = []
@@ -313,6 +300,5 @@ def _threads(run: RunBudget) -> Section:
         row(thread.name or str(thread.thread), str(thread.process), f"{thread.busy_share:.0%}", divided(thread.host))
         for thread in run.threads[:_MOST_THREADS]
     ]
-    more = len(run.threads) - len(rows)
-    notes = Notes([f"{more} threads that are less busy are left out; --json has them."] if more else [])
+    notes = Notes(left_out(len(run.threads) - len(rows), "threads that are less busy"))
     return Section("Other threads and processes", [Table(columns, rows, brief=_BRIEF_THREADS), notes])

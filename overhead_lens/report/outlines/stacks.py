@@ -24,14 +24,14 @@ def name_of(thread: ThreadBudget) -> str:
 
 
 def stacks_of_others(
-    threads: Sequence[ThreadBudget], stacks: Callable[[ThreadBudget, Classifier], Iterator[Picture]]
+    threads: Sequence[ThreadBudget], read: Callable[[], Sequence[SampledThread]], per: str
 ) -> Iterator[Section]:
-    """A folded section for each of the busiest threads, one of which the reader opens."""
+    """A folded section for each of the busiest threads, one of which the reader opens; arguments as for ``thread_stacks``."""
     at_work = [thread for thread in threads if thread.busy_share >= _AT_WORK_SHARE]
     several = len({thread.process for thread in threads}) > 1
     for thread in at_work[:_MOST_ICICLES]:
         heading = f"Stacks of {name_of(thread)}{f', process {thread.process}' if several else ''}"
-        yield Section.folded(heading, Drawing(partial(stacks, thread)))
+        yield Section.folded(heading, Drawing(partial(thread_stacks, read, thread, per)))
 
 
 def thread_stacks(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import length, names, numbers, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import Block, Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone
-from overhead_lens.report.text.blocks import capitalized, cut
+from overhead_lens.report.outline import Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone
+from overhead_lens.report.text.blocks import capitalized, cut, left_out
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureChange, StructureDelta
 from overhead_lens.units import format_ns, format_signed_ns
@@ -101,10 +101,9 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
     units = _units(delta)
     rows = [_change(change, units) for change in changes[:_MOST]]
     columns = [Column(f"count{_unit(delta)}"), names("", gives_way=1), names("name")]
-    more = len(changes) - len(rows)
-    notes = Notes([f"{more} smaller changes are left out; --json has them."] if more > 0 else [])
-    blocks: list[Block] = [Table(columns, rows, brief=_BRIEF), notes]
-    return Section(f"{kind}: other counts, largest change of time first", blocks, is_open=False)
+    notes = Notes(left_out(len(changes) - len(rows), "smaller changes"))
+    heading = f"{kind}: other counts, largest change of time first"
+    return Section(heading, [Table(columns, rows, brief=_BRIEF), notes], is_open=False)
 
 
 def _change(change: StructureChange, units: tuple[int, int]) -> Row:

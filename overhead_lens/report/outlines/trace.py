@@ -8,21 +8,8 @@ from statistics import median
 
 from overhead_lens.report.cells import bounds, count, length, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
-from overhead_lens.report.outline import (
-    Bar,
-    Bars,
-    Block,
-    Cell,
-    Drawing,
-    Notes,
-    Outline,
-    Picture,
-    Piece,
-    Row,
-    Section,
-    Table,
-)
-from overhead_lens.report.outlines.host import apart, frames_table, host_bar, hosts_table, part_row
+from overhead_lens.report.outline import Bar, Bars, Block, Cell, Drawing, Notes, Outline, Piece, Row, Section, Table
+from overhead_lens.report.outlines.host import apart, frames_section, hosts_table, part_row, whole_bar
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.counters import counter_section
 from overhead_lens.report.outlines.recorded.critical_path import path_notes, path_sections
@@ -95,13 +82,14 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
     further = [each for name, those in parts.items() for each in (those[1:] if name in essential else those)]
     counted = [row(reason.replace("_", " "), count(events)) for reason, events in analysis.issues.items()]
     table = Table([names(""), *numbers("events")], counted)
+    notes = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
     hidden = ", ".join(name for name in parts if name not in essential)
     return Outline(
         title(analysis),
         headline(analysis),
         Section.filled(*first, *shown, *further, Section.folded("What was dropped, repaired or is uncertain", table)),
         about=[_extent(analysis)],
-        warnings=_footnotes(analysis),
+        warnings=[*issue_lines(analysis), *notes, *analysis.notes],
         origin=lambda: [("trace", analysis.path), ("extent", _extent(analysis))],
         has_answer=False,
         hint=f"with --all also: {hidden}" if hidden else "",
@@ -144,12 +132,6 @@ def issue_lines(analysis: TraceAnalysis) -> list[str]:
     ]
 
 
-def _footnotes(analysis: TraceAnalysis) -> list[str]:
-    """Issues and notes."""
-    notes = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
-    return [*issue_lines(analysis), *notes, *analysis.notes]
-
-
 def title(analysis: TraceAnalysis) -> str:
     """The file, and the rank that it is of."""
     if analysis.rank is None:
@@ -178,7 +160,7 @@ def _over_time(analysis: TraceAnalysis) -> Section:
     return Section("Over time", blocks, reach="everywhere" if several else "page")
 
 
-def _zero(analysis: TraceAnalysis) -> Iterator[Picture]:
+def _zero(analysis: TraceAnalysis) -> Iterator[Notes]:
     """Where the picture begins, if others begin earlier."""
     start_ns = analysis.window.start_ns
     if start_ns and (analysis.memory or analysis.counters.tracks):
@@ -278,11 +260,9 @@ def _host(analysis: TraceAnalysis) -> Iterator[Section]:
     rows.append(sum_row("sum = window", "", "100 %", time(wall_ns), "", ""))
     columns = [names("where"), names("", gives_way=3), *numbers("share", "time")]
     columns += [names("95 % interval", gives_way=2), names("most in", gives_way=1)]
-    bar = Bars([host_bar("", "", busiest.host, wall_ns)], f"The categories, which sum to {format_ns(wall_ns)}.")
-    name = _thread_name(busiest)
-    yield Section(f"Host: {name}, sum = window", [bar, Table(columns, rows, more="")], reach="everywhere")
-    frames = frames_table(busiest.host, wall_ns, _MOST_FRAMES, 0)
-    yield Section.folded(f"Costliest frames of {name} by self time", frames)
+    name, table = _thread_name(busiest), Table(columns, rows, more="")
+    yield Section(f"Host: {name}, sum = window", [whole_bar(busiest.host, wall_ns), table], reach="everywhere")
+    yield replace(frames_section(busiest.host, wall_ns, _MOST_FRAMES, 0, f" of {name}"), reach="page")
 
 
 def _category(category: HostCategory, wall_ns: int) -> Iterator[Row]:
