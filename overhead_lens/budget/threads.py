@@ -174,15 +174,16 @@ def sleep_warnings(threads: Iterable[tuple[str, Slept | None]]) -> Iterator[str]
         )
 
 
-def placement_warnings(unplaced: str, host: Sequence[HostCategory]) -> Iterator[str]:
-    """The warning that parallel regions are unknown because the threads were not placed."""
-    if not unplaced:
-        return
+def thread_warnings(
+    unplaced: str, host: Sequence[HostCategory], threads: Iterable[tuple[str, Slept | None]]
+) -> Iterator[str]:
+    """The warning that parallel regions are unknown because the threads were not placed; then ``sleep_warnings``."""
     kernel, wait = host[HOST_CATEGORIES.index("kernel")], host[HOST_CATEGORIES.index("wait")]
     parallel_ns = wait.part_ns("parallel")
-    if parallel_ns > _PARALLEL_SHARE * sum(category.ns for category in host):
+    if unplaced and parallel_ns > _PARALLEL_SHARE * sum(category.ns for category in host):
         together = format_ns(kernel.ns + parallel_ns)
         yield (
             f"{unplaced}: sampling makes its threads wait for each other, so kernel and wait/parallel are known only together"
             f" ({together}), and may be too large"
         )
+    yield from sleep_warnings(threads)

@@ -114,8 +114,17 @@ class Table:
             left_out = len(self.rows) - len(others) - len(sums)
             selected = [*others, *([self._rest(left_out)] if left_out and self.more else []), *sums]
         filled = [at for at in range(len(self.columns)) if any(_is_filled(row.cells[at]) for row in selected)]
-        rows = [Row([row.cells[at] for at in filled], row.depth, row.tone) for row in selected]
-        return Table([self.columns[at] for at in filled], rows, self.caption)
+        return replace(self, rows=selected).columns_at(filled)
+
+    def columns_at(self, places: Sequence[int]) -> Table:
+        """The table with its columns at some places only."""
+        rows = [replace(row, cells=[row.cells[at] for at in places]) for row in self.rows]
+        return replace(self, columns=[self.columns[at] for at in places], rows=rows)
+
+    def with_texts(self, text: Callable[[Cell], str]) -> Table:
+        """The table with another text in each cell."""
+        rows = [replace(row, cells=[replace(cell, text=text(cell)) for cell in row.cells]) for row in self.rows]
+        return replace(self, rows=rows)
 
     def _rest(self, count: int) -> Row:
         at = next((at for at, column in enumerate(self.columns) if not column.is_number), 0)

@@ -26,14 +26,11 @@ class _Silent:
 
     shows = False
 
-    def begin(self, steps: int) -> None:
-        """Say nothing."""
+    def begin(self, steps: int) -> None: ...
 
-    def step(self, text: str) -> None:
-        """Say nothing."""
+    def step(self, text: str) -> None: ...
 
-    def show(self, result: RenderableType) -> None:
-        """Show nothing."""
+    def show(self, result: RenderableType) -> None: ...
 
 
 SILENT = _Silent()

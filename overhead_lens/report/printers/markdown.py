@@ -32,10 +32,11 @@ def _block(block: Block) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     """Without bars, whose figures are in the table."""
-    at = [at for at in range(len(table.columns)) if not any(row.cells[at].length for row in table.rows)]
-    yield f"| {' | '.join(escaped(table.columns[each].name) for each in at)} |"
-    yield f"|{''.join('---:|' if table.columns[each].is_number else '---|' for each in at)}"
-    yield from (f"| {' | '.join(_cell(row.cells[each], row, each) for each in at)} |" for row in table.rows)
+    places = range(len(table.columns))
+    table = table.columns_at([at for at in places if not any(row.cells[at].length for row in table.rows)])
+    yield f"| {' | '.join(escaped(column.name) for column in table.columns)} |"
+    yield f"|{''.join('---:|' if column.is_number else '---|' for column in table.columns)}"
+    yield from (f"| {' | '.join(_cell(cell, row, at) for at, cell in enumerate(row.cells))} |" for row in table.rows)
     yield ""
 
 

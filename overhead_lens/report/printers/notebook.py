@@ -6,8 +6,6 @@ is taken over, so that it is read on a dark page and on a light one.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from overhead_lens.report.outline import Bars, Block, Card, Notes, Outline, Table
 from overhead_lens.report.printers.html import bars_html, shown, table_html
 from overhead_lens.report.printers.terminal import cut_middle
@@ -61,7 +59,7 @@ def notebook_html(outline: Outline) -> str:
 
 def _block(block: Block) -> str:
     if isinstance(block, Table):
-        return f"<div{_attributes('scrolled')}>{table_html(_cut(block.shown(whole=False)), _attributes)}</div>"
+        return f"<div{_attributes('scrolled')}>{table_html(_cut(block), _attributes)}</div>"
     if isinstance(block, Bars):
         return "".join(bars_html(block, _attributes))
     if isinstance(block, Notes):
@@ -72,11 +70,7 @@ def _block(block: Block) -> str:
 
 
 def _cut(table: Table) -> Table:
-    rows = [
-        replace(row, cells=[replace(cell, text=cut_middle(cell.text, _MOST_NAME)) for cell in row.cells])
-        for row in table.rows
-    ]
-    return replace(table, rows=rows)
+    return table.shown(whole=False).with_texts(lambda cell: cut_middle(cell.text, _MOST_NAME))
 
 
 def _element(tag: str, roles: str, text: str) -> str:

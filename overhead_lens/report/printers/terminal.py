@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -129,7 +129,7 @@ def _fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
     for stays, goes in ((_GOOD_NAME, _FAIR_NAME), (_FAIR_NAME, _FAIR_NAME), (_LEAST_NAME, _LEAST_NAME)):
         for most in sorted({column.gives_way for column in table.columns}, reverse=True):
             candidate = _fewer_columns(table, most)
-            for form in (candidate, _short(candidate)):
+            for form in (candidate, candidate.with_texts(lambda cell: cell.short or cell.text)):
                 widths = [_natural(form, at) for at in range(len(form.columns))]
                 limits = [goes if column.gives_way else stays for column in form.columns]
                 least = [_least(form, at, wide, limits[at]) for at, wide in enumerate(widths)]
@@ -141,16 +141,7 @@ def _fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
 
 def _fewer_columns(table: Table, most: int) -> Table:
     """Without the columns that give way before ``most``."""
-    at = [at for at, column in enumerate(table.columns) if column.gives_way <= most]
-    rows = [replace(row, cells=[row.cells[each] for each in at]) for row in table.rows]
-    return replace(table, columns=[table.columns[each] for each in at], rows=rows)
-
-
-def _short(table: Table) -> Table:
-    rows = [
-        replace(row, cells=[replace(cell, text=cell.short or cell.text) for cell in row.cells]) for row in table.rows
-    ]
-    return replace(table, rows=rows)
+    return table.columns_at([at for at, column in enumerate(table.columns) if column.gives_way <= most])
 
 
 def _natural(table: Table, at: int) -> int:

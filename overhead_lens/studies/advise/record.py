@@ -107,11 +107,9 @@ class _Part:
 
     whole: Listener
 
-    def begin(self, steps: int) -> None:
-        """The whole has begun."""
+    def begin(self, steps: int) -> None: ...
 
     def step(self, text: str) -> None:
-        """The next step, in words."""
         self.whole.step(text)
 
 

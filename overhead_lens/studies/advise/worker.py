@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,10 +49,8 @@ class Trials:
         """Whether a remedy that needs a process of its own can be tried; returns the fields of ``stored.Trial``."""
         try:
             remedied(self._workload, [self.known[name]], self._folder)
-        except NotApplicableError as error:
-            return _trial("not_applicable", str(error))
         except Exception as error:
-            return _trial("failed", _why(error))
+            return _refused(error)
         return _trial("measured", None)
 
     def prepare(self, name: str) -> dict[str, Any]:
@@ -70,10 +68,8 @@ class Trials:
             orders = (names, [names[-1], *names[:-1]])
             one, other = (changed(self._workload, self._remedies(order), self._folder) for order in orders)
             refuse(_change(one) != _change(other), "one remedy undoes another")
-        except NotApplicableError as error:
-            return _trial("not_applicable", str(error))
         except Exception as error:
-            return _trial("failed", _why(error))
+            return _refused(error)
         return self._tried(names)[1]
 
     def _remedies(self, names: Sequence[str]) -> list[Remedy]:
@@ -85,17 +81,15 @@ class Trials:
         try:
             made = remedied(self._workload, self._remedies(names), self._folder)
             outcome = _outcome(made, checks=self.checks)
-        except NotApplicableError as error:
-            return None, _trial("not_applicable", str(error))
         except Exception as error:
-            return None, _trial("failed", _why(error), leaks=before != _state())
+            return None, _refused(error, leaks=not isinstance(error, NotApplicableError) and before != _state())
         output = compared(self._base, outcome) if self.repeats else UNKNOWN
         loses = self._base.gradients > outcome.gradients
         return made, _trial("measured", None, output=output, loses_gradient=loses, leaks=before != _state())
 
-    def timer(self) -> RungTimer:
-        """A function that times all variants in turns."""
-        return RungTimer(self._rungs, [], self._workload.synchronize)
+    def measure(self, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
+        """Time the call as it is and with every remedy that was prepared, in turns."""
+        return RungTimer(self._rungs, [], self._workload.synchronize).measure(block_ns, rounds, budget_ns, seed)
 
     def save(self) -> None:
         """Write the outcome of the call as it is, for processes that try one remedy each."""
@@ -169,6 +163,12 @@ def _state() -> tuple[object, ...]:
     )
 
 
+def _refused(error: Exception, **fields: Any) -> dict[str, Any]:
+    if isinstance(error, NotApplicableError):
+        return _trial("not_applicable", str(error), **fields)
+    return _trial("failed", _why(error), **fields)
+
+
 def _why(error: Exception) -> str:
     if isinstance(error, OverheadLensError):
         return str(error)
@@ -198,33 +198,18 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
     }
 
 
-def _trials(session: Session) -> Trials:
-    trials: Trials = session.state[_TRIALS]
-    return trials
+def _of_trials(act: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """A method of ``Trials`` as an operation of a session in which the remedies were listed."""
+
+    @operation
+    def acted(session: Session, **arguments: Any) -> dict[str, Any]:
+        return act(session.state[_TRIALS], **arguments)
+
+    return acted
 
 
-@operation
-def check_remedy(session: Session, name: str) -> dict[str, Any]:
-    """Say whether a remedy that needs a process of its own can be tried."""
-    return _trials(session).applies(name)
-
-
-@operation
-def combine_remedies(session: Session, names: Sequence[str]) -> dict[str, Any]:
-    """Run the call once with several remedies."""
-    return _trials(session).combine(names)
-
-
-@operation
-def prepare_remedy(session: Session, name: str) -> dict[str, Any]:
-    """Run the call once with a remedy and once without."""
-    return _trials(session).prepare(name)
-
-
-@operation
-def time_remedies(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
-    """Time the call as it is and with every remedy that was prepared, in turns."""
-    return _trials(session).timer().measure(block_ns, rounds, budget_ns, seed)
+check_remedy, prepare_remedy = _of_trials(Trials.applies), _of_trials(Trials.prepare)
+combine_remedies, time_remedies = _of_trials(Trials.combine), _of_trials(Trials.measure)
 
 
 @operation

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from overhead_lens.budget.threads import ThreadBudget, is_main, placement_warnings, sleep_warnings, thread_budgets
+from overhead_lens.budget.threads import ThreadBudget, is_main, thread_budgets, thread_warnings
 from overhead_lens.budget.thresholds import UNATTRIBUTED_SHARE, UNREADABLE_STACKS_SHARE
 from overhead_lens.captures.files import KINETO
 from overhead_lens.errors import require
@@ -135,8 +135,7 @@ def _warnings(meta: ProcessMeta, threads: Sequence[ThreadBudget]) -> Iterator[st
     share = first.category("unattributed").share
     if share > UNATTRIBUTED_SHARE:
         yield f"{share:.1%} of the first thread is unattributed: no rule claims the frames listed under it"
-    yield from placement_warnings(meta.unplaced, first.host)
-    yield from sleep_warnings((thread.called, thread.slept) for thread in threads)
+    yield from thread_warnings(meta.unplaced, first.host, ((thread.called, thread.slept) for thread in threads))
     partly = [thread for thread in threads if thread.seen_share < _THERE_SHARE]
     if partly:
         names = ", ".join(f"{thread.name or thread.thread} {thread.seen_share:.0%}" for thread in partly[:_MOST_NAMES])

@@ -21,14 +21,7 @@ from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.page_faults import page_fault_time
 from overhead_lens.budget.shares import Shares, reweighted, shares_of_blocks, shares_of_stacks, with_page_faults
-from overhead_lens.budget.threads import (
-    ThreadBudget,
-    in_blocks,
-    is_main,
-    placement_warnings,
-    sleep_warnings,
-    thread_budgets,
-)
+from overhead_lens.budget.threads import ThreadBudget, in_blocks, is_main, thread_budgets, thread_warnings
 from overhead_lens.errors import require
 from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.program.area import Phase
@@ -235,6 +228,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     looks = {meta.pid: _looks(run)}
     clocks = dict(meta.running), dict(meta.in_system)
     threads = thread_budgets(others, meta.pid, step.ns, classifier, *clocks, looks) if others else ()
+    asleep = [("the steps", of_step.asleep), *((thread.called, thread.slept) for thread in threads)]
     return RunBudget(
         command=tuple(meta.program),
         exit_code=meta.exit_code,
@@ -252,8 +246,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *warnings.of_steps(counted, ratio, step),
             *backward_warning(None if backward is None else backward.shares, of_step.worked_share),
             *warnings.of_devices(device, step),
-            *placement_warnings(meta.unplaced, of_step.host),
-            *sleep_warnings([("the steps", of_step.asleep), *((thread.called, thread.slept) for thread in threads)]),
+            *thread_warnings(meta.unplaced, of_step.host, asleep),
         ),
         capture=str(run.path),
         phases=phases(run, _set_up(run, classifier), has_steps=counted is not None),

@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+import numpy as np
+
 from overhead_lens.stack import Stack
 from overhead_lens.studies.run.stored import StoredRun
+from overhead_lens.traces.intervals import Union, union
 
 PhaseName = Literal["import", "compile", "warm_up", "steps", "other"]
 
@@ -38,21 +41,23 @@ def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple
     begin_ns, end_ns = meta.begun_ns, meta.begun_ns + meta.wall_ns
     if not begin_ns:
         return (PhaseTime("other", meta.wall_ns),)
-    spans = _merged([(each.begin_ns, each.end_ns) for each in meta.compilations], (begin_ns, end_ns))
+    spans = np.array([(each.begin_ns, each.end_ns) for each in meta.compilations], dtype=np.int64).reshape(-1, 2)
+    spans = spans.clip(begin_ns, end_ns)
+    compiling = union(spans[:, 0], spans[:, 1] - spans[:, 0])
     moments = (begin_ns, end_ns, end_ns, end_ns)
     if has_steps and meta.first_ns and run.steps is not None:
         last_ns = meta.last_ns or int(run.steps["end_ns"].iloc[-1])
         moments = (begin_ns, meta.first_ns, meta.settled_ns or last_ns, last_ns)
     # They are noted one after the other, by a program that may end in between.
     _, first_ns, settled_ns, last_ns = (min(moment, end_ns) for moment in accumulate(moments, max))
-    set_up_ns = _left(spans, begin_ns, first_ns)
+    set_up_ns = _left(compiling, begin_ns, first_ns)
     import_ns = round(_import_share(set_up) * set_up_ns)
     times: dict[PhaseName, int] = {
         "import": import_ns,
-        "compile": sum(end - begin for begin, end in spans),
-        "warm_up": _left(spans, first_ns, settled_ns),
-        "steps": _left(spans, settled_ns, last_ns),
-        "other": set_up_ns - import_ns + _left(spans, last_ns, end_ns),
+        "compile": compiling.total_ns,
+        "warm_up": _left(compiling, first_ns, settled_ns),
+        "steps": _left(compiling, settled_ns, last_ns),
+        "other": set_up_ns - import_ns + _left(compiling, last_ns, end_ns),
     }
     return tuple(PhaseTime(name, ns) for name, ns in times.items() if ns)
 
@@ -65,18 +70,6 @@ def _import_share(stacks: Sequence[Stack]) -> float:
     return importing / (sum(stack.count for stack in stacks) or 1)
 
 
-def _merged(spans: Sequence[tuple[int, int]], window: tuple[int, int]) -> list[tuple[int, int]]:
-    """The spans inside the window, overlapping ones together, in order."""
-    merged: list[tuple[int, int]] = []
-    for begin, end in sorted((max(begin, window[0]), min(end, window[1])) for begin, end in spans):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        elif begin < end:
-            merged.append((begin, end))
-    return merged
-
-
-def _left(spans: Sequence[tuple[int, int]], begin_ns: int, end_ns: int) -> int:
-    """Time between two instants, minus the spans inside."""
-    taken_ns = sum(max(0, min(end, end_ns) - max(begin, begin_ns)) for begin, end in spans)
-    return max(0, end_ns - begin_ns) - taken_ns
+def _left(compiling: Union, begin_ns: int, end_ns: int) -> int:
+    """Time between two instants, less what is compiled meanwhile."""
+    return end_ns - begin_ns - compiling.within((begin_ns, end_ns))
