@@ -58,8 +58,7 @@ def check(
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.machine.request import QUICK
     from overhead_lens.recorder.single import record
-    from overhead_lens.report import check_files
-    from overhead_lens.report.forms import to_markdown
+    from overhead_lens.report.forms import to_junit, to_markdown
     from overhead_lens.stored import budget_of
     from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts, same_machine
     from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, Limits, parse_limit
@@ -103,7 +102,7 @@ def check(
             outcome = confirmed(look(request), lambda: look(replace(request, output=second)))
     append_markdown(markdown, to_markdown(outcome))
     if junit is not None:
-        write_text(junit, check_files.junit(outcome), force=force)
+        write_text(junit, to_junit(outcome), force=force)
     show(outcome, Format(json_, html, classifier, force=force))
     if outcome.regressed:
         raise typer.Exit(EXIT_REGRESSION)

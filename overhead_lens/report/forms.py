@@ -15,6 +15,8 @@ from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 if TYPE_CHECKING:
     import pandas as pd
 
+    from overhead_lens.studies.check.limits import Outcome
+
 _WIDTH = 120
 
 _FORMS: Mapping[str, tuple[str, ...]] = {
@@ -84,6 +86,27 @@ def to_notebook(result: object) -> str:
     from overhead_lens.report.printers.notebook import notebook_html
 
     return notebook_html(outline_of(result))
+
+
+def to_junit(outcome: Outcome) -> str:
+    """A gate's outcome as JUnit XML: one test case per limit, and one for the verdict where there is no limit."""
+    from xml.etree import ElementTree as ET
+
+    from overhead_lens.report.text.plain import plain
+    from overhead_lens.studies.check.limits import BROKEN
+
+    name, sentence = plain(outcome.name), outcome.delta.sentence
+    cases = [(finding.limit.name, str(finding), finding.state == BROKEN) for finding in outcome.findings]
+    cases = cases or [("verdict", plain(sentence), outcome.regressed)]
+    failures = sum(failed for _, _, failed in cases)
+    suite = ET.Element("testsuite", name="overhead-lens check", tests=str(len(cases)), failures=str(failures))
+    for title, text, failed in cases:
+        case = ET.SubElement(suite, "testcase", classname=f"overhead-lens.{name}", name=title)
+        if failed:
+            ET.SubElement(case, "failure", message=text).text = plain(sentence)
+        else:
+            ET.SubElement(case, "system-out").text = text
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def to_text(result: object, *, whole: bool = False) -> str:

@@ -14,8 +14,7 @@ from overhead_lens.comparison.instructions import (
     compare_instructions,
 )
 from overhead_lens.errors import InvariantError, UsageError
-from overhead_lens.report.check_files import junit
-from overhead_lens.report.forms import to_markdown
+from overhead_lens.report.forms import to_junit, to_markdown
 from overhead_lens.studies.check.gate import count_mismatches
 from overhead_lens.studies.check.limits import BROKEN, KEPT, CountOutcome, Limit, check_counts, parse_limit
 from overhead_lens.subject import Subject
@@ -135,4 +134,4 @@ def test_a_gate_in_words_and_in_files() -> None:
     assert text.splitlines()[0] == "### Regression: drawn:drawn"
     assert "| instructions | +50 (+0.50%) | +100 (+1.00%) | exact | broken |" in text
     assert "| guard | 1,000 | 1,100 | +100 | +1.00% | +1,100 a\\|b |" in text
-    assert 'failures="1"' in junit(outcome)
+    assert 'failures="1"' in to_junit(outcome)

@@ -10,8 +10,7 @@ import pytest
 
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.errors import UsageError
-from overhead_lens.report.check_files import junit
-from overhead_lens.report.forms import to_markdown
+from overhead_lens.report.forms import to_junit, to_markdown
 from overhead_lens.studies.check.gate import confirmed
 from overhead_lens.studies.check.limits import (
     BROKEN,
@@ -129,7 +128,7 @@ def test_markdown_is_a_summary_that_names_cannot_break() -> None:
 def test_junit_has_a_case_per_limit() -> None:
     found = delta(300, 20.0, name='<&"')
     findings = check_limits(found, [parse_limit("total=1%"), parse_limit("guard=1us")])
-    suite = ET.fromstring(junit(TimeOutcome(found, findings, regressed=True)))
+    suite = ET.fromstring(to_junit(TimeOutcome(found, findings, regressed=True)))
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     broken, kept = suite.findall("testcase")
     assert broken.get("classname") == 'overhead-lens.<&":<&"'
@@ -139,7 +138,7 @@ def test_junit_has_a_case_per_limit() -> None:
 
 def test_junit_without_limits_is_the_verdict() -> None:
     for regressed in (True, False):
-        (case,) = ET.fromstring(junit(TimeOutcome(delta(300, 20.0), (), regressed=regressed))).findall("testcase")
+        (case,) = ET.fromstring(to_junit(TimeOutcome(delta(300, 20.0), (), regressed=regressed))).findall("testcase")
         assert (case.get("name"), case.find("failure") is not None) == ("verdict", regressed)
 
 

@@ -9,8 +9,7 @@ from overhead_lens.report.cells import length, names, row, signed, signed_bounds
 from overhead_lens.report.looks import LONGER, SHORTER, TIME
 from overhead_lens.report.outline import Bars, Block, Cell, Column, Notes, Outline, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
-from overhead_lens.report.outlines.origin import origin
-from overhead_lens.report.text.blocks import call_title, signed_interval_text
+from overhead_lens.report.text.blocks import call_title, origin, signed_interval_text
 from overhead_lens.studies.advise.analysis import Advice, Together, TriedRemedy
 from overhead_lens.units import format_ns, format_signed_ns
 

@@ -10,9 +10,8 @@ from overhead_lens.budget.model import Breakdown, GuardGroup, InstructionBudget,
 from overhead_lens.report.cells import bounds, count, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.host import device_section, frames_section, host_blocks, most_of
-from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.calls import call_stacks, processes
-from overhead_lens.report.text.blocks import bounds_text, call_title, counted, left_out
+from overhead_lens.report.text.blocks import bounds_text, call_title, counted, left_out, origin
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns, format_rate
 

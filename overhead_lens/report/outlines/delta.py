@@ -14,12 +14,11 @@ from overhead_lens.report.cells import count, names, numbers, row, signed, signe
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Bars, Block, Cell, Drawing, Notes, Outline, Picture, Piece, Row, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
-from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.run import title as run_title
 from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import corrected, difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.text.blocks import side_titles
+from overhead_lens.report.text.blocks import origin, side_titles
 from overhead_lens.studies.check.limits import BROKEN, LimitFinding, Outcome, TimeOutcome
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier

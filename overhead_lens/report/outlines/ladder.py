@@ -8,7 +8,7 @@ from functools import partial
 from overhead_lens.report.cells import bounds, length, names, row, share, signed, signed_bounds, sum_row, time
 from overhead_lens.report.looks import TIME
 from overhead_lens.report.outline import Cell, Column, Notes, Outline, Row, Section, Table
-from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.text.blocks import origin
 from overhead_lens.studies.ladder.analysis import Ladder, Layer, Rung
 
 

@@ -13,9 +13,8 @@ from overhead_lens.report.cells import names, numbers, row, share, sum_row, text
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.host import divided, frames_section, host_bar, host_blocks, largest_part
-from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.stacks import name_of, stacks_of_others, thread_stacks
-from overhead_lens.report.text.blocks import counted, left_out
+from overhead_lens.report.text.blocks import counted, left_out, origin
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.studies.attach.analysis import ProcessBudget, TracedMoment
 from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta

@@ -22,7 +22,6 @@ from overhead_lens.report.outlines.host import (
     largest_part,
     most_of,
 )
-from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.findings import finding_sections
 from overhead_lens.report.outlines.recorded.launches import launch_sections
@@ -31,7 +30,7 @@ from overhead_lens.report.outlines.trace import issue_lines, threads_beside
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.text.blocks import bounds_text, left_out, measured_text
+from overhead_lens.report.text.blocks import bounds_text, left_out, measured_text, origin
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, other_threads, step_stacks
 from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.job import RunJob

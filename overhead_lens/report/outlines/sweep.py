@@ -10,10 +10,9 @@ import numpy as np
 
 from overhead_lens.report.cells import bounds, names, row, text, time
 from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table
-from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.axes import INKS, SYMBOLS, linear_axis, log_axis, round_time
 from overhead_lens.report.page.model import Axis, Plot, Series, Symbol, Upright
-from overhead_lens.report.text.blocks import cut, interval_text
+from overhead_lens.report.text.blocks import cut, interval_text, origin
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, TOLERANCE_SHARE, Crossing, Sweep, SweptVariant
 from overhead_lens.units import format_ns
 

@@ -1,14 +1,20 @@
-"""What reports say of a call, of intervals and of counts; names cut to the room that they have."""
+"""What reports say of a call, of its origin, of intervals and of counts; names cut to the room that they have."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
 from overhead_lens.budget.model import Breakdown
+from overhead_lens.captures.directory import fields_of
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.units import format_ns, format_signed_ns
 
 # Longer names would take the width of the figures beside them.
 _NAME_WIDTH = 40
+_RECORDED = ("started", "version", "command")
 
 
 def call_title(breakdown: Breakdown) -> str:
@@ -87,3 +93,22 @@ def cut(text: str, width: int = _NAME_WIDTH) -> str:
 def cut_front(place: str, width: int) -> str:
     """At most so much of a place in a program, of which the end tells most."""
     return place if len(place) <= width else f"…{place[1 - width :]}"
+
+
+def origin(
+    directory: str, environment: Mapping[str, Any], named: Iterable[tuple[str, str]] = (), side: str = ""
+) -> list[tuple[str, str]]:
+    """Where a result comes from: names and texts, the ``named`` first; of a comparison with its ``side`` before each name."""
+    known = [(name, str(value)) for name, value in environment.items() if isinstance(value, (str, int, float))]
+    pairs = [*named, *_recorded(directory), *known, ("stored in", directory)]
+    return [(f"{side} {name}".strip(), text) for name, text in pairs if text]
+
+
+def _recorded(directory: str) -> list[tuple[str, str]]:
+    """The recording's metadata from its directory; empty if unreadable."""
+    meta = fields_of(Path(directory))
+    return [
+        (name, str(meta[name]).replace("T", " ", name == "started").removesuffix("+00:00"))
+        for name in _RECORDED
+        if meta.get(name)
+    ]
