@@ -270,5 +270,4 @@ def _values(each: ast.AnnAssign) -> list[str]:
 
 
 def _shown(value: ast.Constant) -> str:
-    """A value as ``-p`` takes it."""
     return str(value.value).lower() if isinstance(value.value, bool) else str(value.value)

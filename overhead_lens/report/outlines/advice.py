@@ -81,7 +81,6 @@ def _saved(each: TriedRemedy) -> tuple[float, tuple[float, float]]:
 
 
 def _where(each: TriedRemedy) -> str:
-    """The categories that changed most."""
     size_ns = sum(abs(delta_ns) for _, delta_ns in each.host)
     largest = sorted(each.host, key=lambda change: -abs(change[1]))[:_MOVED]
     return ", ".join(
@@ -105,7 +104,6 @@ def _does(each: TriedRemedy) -> Cell:
 
 
 def _together(together: Together) -> str:
-    """The joint saving of the best remedies."""
     wall = together.wall
     low, high = wall.ci95_ns
     saved = (

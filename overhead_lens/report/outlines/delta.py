@@ -140,7 +140,6 @@ def _by_frames(host: Sequence[CategoryChange]) -> list[str]:
 
 
 def _moved(delta: Delta | RunDelta) -> Section:
-    """Parts of the categories' differences."""
     rows = [
         row(text(change.category, change.category), part.kind, signed(part.delta_ns), part.verdict, part.name)
         for change in delta.host

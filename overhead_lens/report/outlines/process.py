@@ -69,7 +69,6 @@ def sentence(thread: ThreadBudget) -> str:
 
 
 def _most_of(row: HostCategory) -> str:
-    """The part or frame with most of a category's time."""
     part = largest_part(row)
     if 2 * part.ns > row.ns:
         return f" (most of it {part.name})"
@@ -145,7 +144,6 @@ def process_delta_outline(delta: ProcessDelta) -> Outline:
 
 
 def _unchanged(delta: ProcessDelta, alike: int) -> list[str]:
-    """The number of unchanged threads, and the threads without a counterpart."""
     lines = []
     if alike:
         lines.append(f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before")

@@ -128,7 +128,6 @@ def _spreads(ranks: RanksAnalysis) -> Table:
 
 
 def _others(others: Sequence[TraceAnalysis]) -> Section:
-    """The other traces in a sentence each."""
     lines = [f"{title(each)}: {trace_outline(each).sentence}" for each in others[:_MOST_OTHERS]]
     more = len(others) - len(lines)
     lines += [f"{counted(more, 'more trace')}: --all prints every one"] if more > 0 else []

@@ -82,7 +82,6 @@ def _rest(name: str, base_ns: int, new_ns: int, tone: Tone = "dim") -> Row:
 
 
 def _counts(delta: StructureDelta) -> str:
-    """The counts of changed names in a sentence."""
     how = "per step" if delta.per_step else "in all (not both traces have steps: totals are compared)"
     if delta.is_same:
         return f"The same operators, kernels and launches {how}."

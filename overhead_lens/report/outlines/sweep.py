@@ -61,7 +61,6 @@ def _times(sweep: Sweep) -> Section:
 
 
 def _misfit(variant: SweptVariant, against: str) -> str:
-    """The sizes at which a variant deviates from its line."""
     missed = [f"{point.residual_share:+.0%} at {against} = {point.size:,}" for point in variant.points if point.misses]
     return (
         f"{variant.name} does not fit one line (more than {TOLERANCE_SHARE:.0%} off): the line lies {', '.join(missed)} "
@@ -70,7 +69,6 @@ def _misfit(variant: SweptVariant, against: str) -> str:
 
 
 def _lines(sweep: Sweep) -> Section:
-    """The fitted line of every variant."""
     columns = [names("variant"), Column("overhead"), names("95 %", gives_way=1)]
     columns += [Column(f"{sweep.against} per ns"), names("95 %", gives_way=1)]
     table = Table([*columns, names("")], [_line(variant) for variant in sweep.variants])
@@ -90,7 +88,6 @@ def _line(variant: SweptVariant) -> Row:
 
 
 def _crossings(sweep: Sweep) -> Section:
-    """The crossings of each pair of variants' lines."""
     columns = [names("faster below"), names("faster above"), Column(f"lines cross at {sweep.against}")]
     columns += [Column("95 %", gives_way=1), Column("measured between", gives_way=2)]
     table = Table(columns, [_crossing(crossing) for crossing in sweep.crossings])

@@ -252,7 +252,6 @@ def _noun(count: int, noun: str) -> str:
 
 
 def _host(analysis: TraceAnalysis) -> Iterator[Section]:
-    """The busiest thread."""
     if not analysis.threads:
         return
     busiest, wall_ns = analysis.threads[0], analysis.window.wall_ns
@@ -282,7 +281,6 @@ def _category(category: HostCategory, wall_ns: int) -> Iterator[Row]:
 
 
 def _thread_name(thread: ThreadBudget) -> str:
-    """Name and number of a host thread."""
     if thread.name and thread.tid in thread.name:
         return thread.name
     return f"thread {thread.tid or 'without a number'} {thread.name}".strip()

@@ -62,7 +62,6 @@ def _within(axis: Axis) -> list[tuple[float, str]]:
 
 
 def _behind(plot: Plot) -> Iterator[str]:
-    """The shaded values and the upright lines."""
     if plot.band is not None:
         yield _rect((0, 1), _part(plot.y, plot.band), 'class="band"')
     for at, upright in enumerate(plot.uprights):

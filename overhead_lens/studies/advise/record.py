@@ -339,7 +339,6 @@ class _Recording:
         return tried_remedies(self._tried(), pd.DataFrame(self.rows)) if self.rows else []
 
     def _best(self) -> str:
-        """The best so far, in words."""
         measured = [each for each in self._results() if each.wall is not None]
         best = min(measured, key=lambda each: each.wall.delta_ns if each.wall else 0.0, default=None)
         if best is None or best.wall is None or best.wall.delta_ns >= 0:
@@ -386,7 +385,6 @@ class _Recording:
         return chosen
 
     def _with(self, names: Sequence[str]) -> Request:
-        """The request for the call with remedies."""
         variables = {key: value for name in names for key, value in self._listed[name].variables.items()}
         return replace(
             self.request,

@@ -107,7 +107,6 @@ def _thread(base: ThreadBudget, new: ThreadBudget, host: tuple[ShareDelta, ...])
 
 
 def _judged(rows: Sequence[ShareDelta], margin_share: float) -> list[ShareDelta]:
-    """Differences of all threads with their verdicts."""
     verdicts = category_verdicts([_shift(row) for row in rows], margin_share * _NS_PER_S)
     return [
         replace(row, verdict=_VERDICTS.get(verdict, "same") if abs(row.delta_share) > margin_share else "same")

@@ -328,7 +328,6 @@ def _set_up(run: StoredRun, classifier: Classifier) -> list[Stack]:
 
 
 def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
-    """Whether it is the thread with the steps."""
     if not run.meta.thread:
         return is_main(thread, run.meta.pid)
     return thread.process == run.meta.pid and thread.thread == run.meta.thread
@@ -378,7 +377,6 @@ def _device(
 def _backward(
     run: StoredRun, threads: Sequence[SampledThread], device: RunDevice | None, classifier: Classifier
 ) -> BackwardWork | None:
-    """The work of autograd's threads in the steps."""
     traced = () if device is None else device.analysis.threads
     recorded = {int(thread.tid): thread.host for thread in traced if thread.tid.isdigit()}
     return backward_work(joined(threads), run.meta.pid, classifier, dict(run.meta.running), recorded)
@@ -635,7 +633,6 @@ def _regions(
 
 
 def _costliest(region: StoredRegion) -> float:
-    """The order of regions."""
     return -region.count * step_wall(_entered(region)).ns
 
 

@@ -149,7 +149,6 @@ def hides_from_trace(blocks: Sequence[Sequence[Stack]], classifier: Classifier) 
 
 
 def _inside_and_outside(block: Sequence[Stack], classifier: Classifier) -> tuple[float, float]:
-    """Stacks in torch's operators, and all others."""
     inside = sum(stack.count for stack in block if _is_inside(stack, classifier))
     return float(inside), float(sum(stack.count for stack in block) - inside)
 

@@ -63,7 +63,6 @@ def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple
 
 
 def _import_share(stacks: Sequence[Stack]) -> float:
-    """Share of the stacks that import a module."""
     importing = sum(
         stack.count for stack in stacks if any(frame.location.startswith(_IMPORTING) for frame in stack.frames)
     )

@@ -92,7 +92,6 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
 
 
 def _error_line(folder: Path, error: Exception) -> str:
-    """The line for an error at the program's end."""
     if isinstance(error, OSError):
         return cannot_write(folder, error)
     return str(error) if isinstance(error, OverheadLensError) else internal_error(error)

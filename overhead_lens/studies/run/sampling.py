@@ -228,7 +228,6 @@ class RunSampler:
         self._state = _State.RESTING
 
     def _put_back(self) -> None:
-        """Restore the cores of the program's threads."""
         self._placement.put_back()
         self._area.write(Word.PLACED, 0)
 
@@ -245,7 +244,6 @@ class RunSampler:
         return bool(before & self._busy)
 
     def _read_clocks(self) -> tuple[int, int]:
-        """The wall clock, and the CPU clock of the thread with the steps, ns."""
         return time.monotonic_ns(), thread_cpu_ns(self._pid).get(self._area.read(Word.THREAD), 0)
 
     def _hinders(self) -> bool:
@@ -267,7 +265,6 @@ class RunSampler:
         self.reason = ""
 
     def _restart(self, rate_hz: int) -> None:
-        """Start another sampler."""
         self._collect()
         self._rate_hz = rate_hz
         self._start()

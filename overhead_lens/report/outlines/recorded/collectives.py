@@ -47,23 +47,15 @@ def straggler_lines(stragglers: Stragglers) -> list[str]:
     """Who holds the others up, whether it stays the same from step to step, and what is propagated."""
     if not stragglers.holders:
         return []
-    first = stragglers.holders[0]
-    text = f"The others wait most for rank {first.rank}: it comes last {first.last:,} times and costs them "
-    text += (
-        f"{format_ns(first.lost_ns)} together; at most {format_ns(first.lead_ns)} sooner would these collectives end."
-    )
-    lines = [text]
-    if stragglers.pairs:
-        stays = _stays(stragglers.repeated, stragglers.pairs)
-        lines.append(
-            f"{stays}: in {stragglers.repeated} of {stragglers.pairs} steps it is the rank of the step before."
-        )
-    passed_ns = sum(holder.passed_on_ns for holder in stragglers.holders)
-    if passed_ns:
-        lost_ns = sum(holder.lost_ns for holder in stragglers.holders)
-        lines.append(
-            f"{passed_ns / lost_ns:.0%} of all waiting is propagated: the last rank had itself waited in another group before."
-        )
+    first, repeated, pairs = stragglers.holders[0], stragglers.repeated, stragglers.pairs
+    costs = f"it comes last {first.last:,} times and costs them {format_ns(first.lost_ns)} together"
+    sooner = f"at most {format_ns(first.lead_ns)} sooner would these collectives end"
+    lines = [f"The others wait most for rank {first.rank}: {costs}; {sooner}."]
+    if pairs:
+        lines.append(f"{_stays(repeated, pairs)}: in {repeated} of {pairs} steps it is the rank of the step before.")
+    if passed_ns := sum(holder.passed_on_ns for holder in stragglers.holders):
+        passed = f"{passed_ns / sum(holder.lost_ns for holder in stragglers.holders):.0%} of all waiting is propagated"
+        lines.append(f"{passed}: the last rank had itself waited in another group before.")
     return lines
 
 

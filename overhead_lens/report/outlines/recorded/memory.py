@@ -129,7 +129,6 @@ def _signed(size: float) -> str:
 
 
 def _churn(memory: DeviceMemory) -> list[str]:
-    """What was allocated and released within a step."""
     if not memory.churn_blocks:
         return []
     within = "within one step" if memory.steps else "within the recording"

@@ -68,7 +68,6 @@ def _weight(time: ModuleTime, whole: ModuleTime) -> float:
 
 
 def _classes(modules: ModuleBudgets) -> Table:
-    """The costliest classes by their own time."""
     inside = modules.inside
     ranked: list[ModuleClass] = sorted(modules.classes, key=lambda each: -_weight(each.own, inside))
     rows = [

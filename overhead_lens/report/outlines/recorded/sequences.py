@@ -47,7 +47,6 @@ def _extent(sequence: RepeatedSequence) -> str:
 
 
 def _names(sequence: RepeatedSequence) -> str:
-    """The first of its names."""
     runs = [(name, len(list(run))) for name, run in groupby(sequence.names)][:_MOST_NAMES]
     shown = [cut(kernel_name(name), _MOST_NAME) + (f" ×{count}" if count > 1 else "") for name, count in runs]
     return " → ".join([*shown, "…"] if sequence.length > sum(count for _, count in runs) else shown)

@@ -93,7 +93,8 @@ def difference_icicle(
         return []
     merged, frames = _merged(base, new)
     scales = [wall_ns / tree[0].total for wall_ns, tree in zip(walls_ns, (base, new), strict=True)]
-    most_ns = max((abs(_delta_ns(pair, scales)) for pair in merged[1:]), default=0.0) or 1.0
+    moved_ns = (pair.counts[1] * scales[1] - pair.counts[0] * scales[0] for pair in merged[1:])
+    most_ns = max(map(abs, moved_ns), default=0.0) or 1.0
     tiles = [_changed(pair, scales, most_ns) for pair in merged]
     described = (
         f"Frames of both sides, each as wide as the mean of its times: red where the new one takes longer (+), "
@@ -144,11 +145,6 @@ def _largest(index: dict[tuple[int, str], int], nodes: Sequence[Node], counts: S
     return pairs
 
 
-def _delta_ns(pair: _Pair, scales: Sequence[float]) -> float:
-    base, new = pair.counts
-    return new * scales[1] - base * scales[0]
-
-
 def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> Tile:
     times = [count * scale for count, scale in zip(pair.counts, scales, strict=True)]
     delta_ns = times[1] - times[0]
@@ -163,7 +159,6 @@ def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> Tile:
 
 
 def _mixed(one: str, other: str, share: float) -> str:
-    """A color between two."""
     pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
     return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
 
@@ -194,7 +189,6 @@ def _rule(node: Node) -> tuple[str, str]:
 
 
 def _pattern(rule: Rule) -> str:
-    """The patterns of a rule."""
     named = (("native", rule.native), ("module", rule.module), ("file", rule.file), ("function", rule.function))
     patterns = ", ".join(f"{name} ~ {text.pattern}" for name, text in named if text is not None)
     return cut(plain(patterns), _LONGEST_PATTERN)
