@@ -64,16 +64,11 @@ class Refining:
         except MeasurementError:
             # Too little for a budget yet.
             return ""
-        self.screen.show(
-            Group(Screen(breakdown_outline(breakdown), report=False), Text(self._remark(processes), style="dim"))
-        )
-        return self._verdict(breakdown.precision_share, processes) if looks else ""
-
-    def _remark(self, processes: int) -> str:
-        """The number of processes so far, and the state of the intervals."""
         of = f"{processes} of {'at most ' if self.until_share else ''}{self.most} processes"
         state = "how processes differ is not in the intervals yet" if processes == 1 else "the intervals are still wide"
-        return f"{of}; {state}. Ctrl-C ends with what there is"
+        remark = Text(f"{of}; {state}. Ctrl-C ends with what there is", style="dim")
+        self.screen.show(Group(Screen(breakdown_outline(breakdown), report=False), remark))
+        return self._verdict(breakdown.precision_share, processes) if looks else ""
 
     def _looks(self, processes: int) -> bool:
         """Whether the widths are compared with what is enough."""

@@ -39,10 +39,13 @@ def path_sections(path: CriticalPath | None) -> Iterator[Section]:
     if path is None or not path.windows:
         return
     summed = {which: _summed(path.windows, which) for which in _CAPTIONS}
-    tables = {which: _shares(summed[which], path.windows, _CAPTIONS[which]) for which in _CAPTIONS}
     whole_ns = sum(each.wall_ns for each in path.windows)
+    tables = {which: _shares(summed[which], whole_ns, _CAPTIONS[which]) for which in _CAPTIONS}
+    heading = f"{_steps(each.step for each in path.windows)}: {format_ns(whole_ns)}"
+    if unexplained_ns := sum(each.unexplained_ns for each in path.windows):
+        heading += f", {unexplained_ns / whole_ns:.1%} of it unexplained"
     costliest = Notes(list(_costliest(summed, whole_ns)), tone="dim")
-    yield Section(f"Critical path of {_headline(path)}", [tables.pop("kinds"), costliest], reach="everywhere")
+    yield Section(f"Critical path of {heading}", [tables.pop("kinds"), costliest], reach="everywhere")
     yield Section.folded(
         "Critical path: operators, kernels, modules, steps",
         Notes([_EXPLAINED]),
@@ -51,14 +54,6 @@ def path_sections(path: CriticalPath | None) -> Iterator[Section]:
         Notes(left_out(len(path.windows) - _MOST_WINDOWS, "further steps")),
         _slack(path),
     )
-
-
-def _headline(path: CriticalPath) -> str:
-    """The number of steps, the length, and how much of it is known."""
-    whole_ns = sum(each.wall_ns for each in path.windows)
-    unexplained_ns = sum(each.unexplained_ns for each in path.windows)
-    text = f"{_steps(each.step for each in path.windows)}: {format_ns(whole_ns)}"
-    return text + (f", {unexplained_ns / whole_ns:.1%} of it unexplained" if unexplained_ns else "")
 
 
 def _steps(numbered: Iterable[int | None]) -> str:
@@ -82,9 +77,8 @@ def _summed(windows: Sequence[WindowPath], which: str) -> list[Share]:
     return sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))
 
 
-def _shares(shares: Sequence[Share], windows: Sequence[WindowPath], caption: str) -> Table:
+def _shares(shares: Sequence[Share], whole_ns: int, caption: str) -> Table:
     """A row for each: time on the path, in the window, and what is left if it took no time."""
-    whole_ns = sum(window.wall_ns for window in windows)
     rows = [
         row(
             *(time(each.ns), share(each.ns / whole_ns), _name(each.name), time(each.total_ns)),

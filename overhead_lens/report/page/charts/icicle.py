@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from overhead_lens.report.outline import Notes, Picture
 from overhead_lens.report.page.charts.tree import ROOT, Node, callers_of, folded
@@ -106,43 +106,36 @@ def difference_icicle(
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A frame on both sides: the node that names it, and the stacks through it."""
+    """A frame on both sides: the node that names it, and the stacks through it, base and new."""
 
     node: Node
     parent: int
-    counts: tuple[int, int]
+    counts: list[int]
 
 
 def _merged(base: Sequence[Node], new: Sequence[Node]) -> tuple[list[_Pair], int]:
     """Both trees as one, a frame being the same if its callers are, and how many frames, the smallest, are folded."""
     index: dict[tuple[int, str], int] = {}
-    nodes: list[Node] = []
-    counts: list[list[int]] = []
+    pairs: list[_Pair] = []
     for side, tree in enumerate((base, new)):
         places: list[int] = []
         for node in tree:
             parent = ROOT if node.parent == ROOT else places[node.parent]
-            place = index.setdefault((parent, node.name if parent != ROOT else ""), len(nodes))
-            if place == len(nodes):
-                nodes.append(node)
-                counts.append([0, 0])
+            place = index.setdefault((parent, node.name if parent != ROOT else ""), len(pairs))
+            if place == len(pairs):
+                pairs.append(_Pair(node, parent, [0, 0]))
             places.append(place)
-            counts[place][side] += node.total
-    pairs = _largest(index, nodes, counts)
-    return pairs, len(nodes) - len(pairs)
-
-
-def _largest(index: dict[tuple[int, str], int], nodes: Sequence[Node], counts: Sequence[Sequence[int]]) -> list[_Pair]:
-    wholes = counts[0]
-    shares = [sum(count / whole for count, whole in zip(pair, wholes, strict=True)) / 2 for pair in counts]
+            pairs[place].counts[side] += node.total
+    wholes = pairs[0].counts
+    shares = [sum(count / whole for count, whole in zip(pair.counts, wholes, strict=True)) / 2 for pair in pairs]
     least = max(LEAST_SHARE, sorted(shares, reverse=True)[min(MOST_NODES, len(shares)) - 1])
-    places: dict[int, int] = {ROOT: ROOT}
-    pairs: list[_Pair] = []
-    for (parent, _), place in index.items():
-        if shares[place] >= least:
-            places[place] = len(pairs)
-            pairs.append(_Pair(nodes[place], places[parent], (counts[place][0], counts[place][1])))
-    return pairs
+    moved: dict[int, int] = {ROOT: ROOT}
+    large: list[_Pair] = []
+    for at, pair in enumerate(pairs):
+        if shares[at] >= least:
+            moved[at] = len(large)
+            large.append(replace(pair, parent=moved[pair.parent]))
+    return large, len(pairs) - len(large)
 
 
 def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> Tile:

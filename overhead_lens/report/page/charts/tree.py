@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.classifier import Carried, Classifier
@@ -59,54 +59,42 @@ class Folded:
     stacks: int
 
 
+@dataclass(slots=True)
+class _Growing:
+    """A node while stacks are counted; ``lines`` are the source lines that they show, by count."""
+
+    node: Node
+    carried: Carried
+    lines: Counter[int] = field(default_factory=Counter)
+    total: int = 0
+    own: int = 0
+
+
 def tree_of(stacks: Iterable[Stack], classifier: Classifier, root: str) -> list[Node]:
     """The tree of ``stacks`` below a root of that name, by a classifier that is fitted to them; empty without stacks."""
-    growing = _Growing(classifier, root)
+    growing = [_Growing(Node(ROOT, root, 0, Carried().attribution, None, inherited=False, total=0, own=0), Carried())]
+    places: dict[tuple[int, str, str], int] = {}
     for stack in stacks:
-        growing.add(stack)
-    return growing.nodes() if growing.total[0] else []
-
-
-class _Growing:
-    """Nodes as columns, the root first."""
-
-    def __init__(self, classifier: Classifier, root: str) -> None:
-        self._classifier = classifier
-        self._places: dict[tuple[int, str, str], int] = {}
-        self._frames = [Node(ROOT, root, 0, Carried().attribution, None, inherited=False, total=0, own=0)]
-        self._carried = [Carried()]
-        self._lines: list[Counter[int]] = [Counter()]
-        self.total = [0]
-        self._own = [0]
-
-    def add(self, stack: Stack) -> None:
-        """Count one stack along its frames."""
         place = 0
-        self.total[place] += stack.count
+        growing[0].total += stack.count
         for frame in stack.frames:
-            place = self._child(place, frame)
-            self.total[place] += stack.count
-            self._lines[place][frame.line] += stack.count
-        self._own[place] += stack.count
+            key = place, frame.function, frame.location
+            if key not in places:
+                places[key] = len(growing)
+                growing.append(_child(frame, place, growing[place].carried, classifier))
+            place = places[key]
+            growing[place].total += stack.count
+            growing[place].lines[frame.line] += stack.count
+        growing[place].own += stack.count
+    nodes = [replace(each.node, line=_most_seen(each.lines), total=each.total, own=each.own) for each in growing]
+    return nodes if nodes[0].total else []
 
-    def _child(self, parent: int, frame: StackFrame) -> int:
-        key = parent, frame.function, frame.location
-        if key not in self._places:
-            self._places[key] = len(self._frames)
-            claim = self._classifier.claim(frame, self._carried[parent])
-            inherited = claim.rule is None or claim.rule.attribution != claim.carried.attribution
-            name, attribution = display_name(frame), claim.carried.attribution
-            self._frames.append(Node(parent, name, 0, attribution, claim.rule, inherited, total=0, own=0))
-            self._carried.append(claim.carried)
-            self._lines.append(Counter())
-            self.total.append(0)
-            self._own.append(0)
-        return self._places[key]
 
-    def nodes(self) -> list[Node]:
-        """The tree."""
-        columns = zip(self._frames, self._lines, self.total, self._own, strict=True)
-        return [replace(frame, line=_most_seen(lines), total=total, own=own) for frame, lines, total, own in columns]
+def _child(frame: StackFrame, parent: int, carried: Carried, classifier: Classifier) -> _Growing:
+    claim = classifier.claim(frame, carried)
+    attribution = claim.carried.attribution
+    inherited = claim.rule is None or claim.rule.attribution != attribution
+    return _Growing(Node(parent, display_name(frame), 0, attribution, claim.rule, inherited, 0, 0), claim.carried)
 
 
 def callers_of(nodes: Sequence[Node]) -> list[Node]:
