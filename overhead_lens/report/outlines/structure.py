@@ -10,7 +10,7 @@ from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone
 from overhead_lens.report.text.blocks import capitalized, cut, left_out
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureChange, StructureDelta
+from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureDelta
 from overhead_lens.units import format_ns, format_signed_ns
 
 _MOST, _BRIEF = 25, 12
@@ -22,7 +22,10 @@ _PLURALS = {"operator": "operators", "kernel": "kernels", "launch": "launches"}
 def structure_outline(delta: StructureDelta) -> Outline:
     """The outline."""
     sides = (("base", delta.base), ("new", delta.new))
-    summaries = {name: _side(side.wall_ns, side.events, side.steps) for name, side in sides}
+    summaries = {}
+    for name, side in sides:
+        steps = f", {side.steps} steps" if side.steps else ""
+        summaries[name] = f"{format_ns(side.wall_ns)}, {side.events:,} events{steps}"
     return Outline(
         f"{delta.base.path} → {delta.new.path}",
         answer(delta),
@@ -35,10 +38,6 @@ def structure_outline(delta: StructureDelta) -> Outline:
         about=[f"{name}: {summary}" for name, summary in summaries.items()],
         origin=lambda: [(name, f"{side.path}, {summaries[name]}") for name, side in sides],
     )
-
-
-def _side(wall_ns: int, events: int, steps: int) -> str:
-    return f"{format_ns(wall_ns)}, {events:,} events{f', {steps} steps' if steps else ''}"
 
 
 def answer(delta: StructureDelta) -> str:
@@ -98,17 +97,14 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
     """The change in count of each name. Times are omitted, because they are of whole calls, which contain one another."""
     changes = [change for change in delta.changes if change.kind == kind and change.status != "same"]
     units = _units(delta)
-    rows = [_change(change, units) for change in changes[:_MOST]]
+    rows = []
+    for change in changes[:_MOST]:
+        counted = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
+        rows.append(row(counted, change.status, kernel_name(change.name) if kind == "kernel" else change.name))
     columns = [Column(f"count{_unit(delta)}"), names("", gives_way=1), names("name")]
     notes = Notes(left_out(len(changes) - len(rows), "smaller changes"))
     heading = f"{kind}: other counts, largest change of time first"
     return Section(heading, [Table(columns, rows, brief=_BRIEF), notes], is_open=False)
-
-
-def _change(change: StructureChange, units: tuple[int, int]) -> Row:
-    counted = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
-    name = kernel_name(change.name) if change.kind == "kernel" else change.name
-    return row(counted, change.status, name)
 
 
 def _unit(delta: StructureDelta) -> str:

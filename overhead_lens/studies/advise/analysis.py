@@ -23,7 +23,7 @@ from overhead_lens.result import Result
 from overhead_lens.stats.shift import Shift, paired_shift
 from overhead_lens.stats.values import Floats
 from overhead_lens.stored import breakdown_of, budgets_of
-from overhead_lens.studies.advise.stored import BASE, TOGETHER, AdviceMeta, Trial, Tried, folder_of, read_advice
+from overhead_lens.studies.advise.stored import BASE, TOGETHER, AdviceMeta, Tried, folder_of, read_advice
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
@@ -171,9 +171,7 @@ def not_worth_it(shrinks: Sequence[str], base: Breakdown) -> str:
     share = sum(category.share for category in base.host if category.category in shrinks)
     if share >= LEAST_SHARE:
         return ""
-    if len(shrinks) == 1:
-        return f"{shrinks[0]} takes {share:.1%} of the call"
-    return f"{', '.join(shrinks)} take {share:.1%} of the call"
+    return f"{', '.join(shrinks)} take{'s' if len(shrinks) == 1 else ''} {share:.1%} of the call"
 
 
 def tried_remedies(tried: Sequence[Tried], rows: pd.DataFrame) -> list[TriedRemedy]:
@@ -222,13 +220,9 @@ def _tried(
     elif status == "measured":
         status, reason = "failed", "fewer than two processes could time it"
     described = (remedy.name, remedy.summary, remedy.how, remedy.source)
-    safety = remedy.safety if status != "measured" else _safety(trial, remedy.safety)
-    return TriedRemedy(*described, safety, trial.output, status, reason, wall, verdicts.get(remedy.name))
-
-
-def _safety(trial: Trial, safety: str) -> str:
     same = trial.output in ("equal", "close") and not trial.loses_gradient
-    return "changes_semantics" if safety == "safe" and not same else safety
+    safety = "changes_semantics" if status == "measured" and remedy.safety == "safe" and not same else remedy.safety
+    return TriedRemedy(*described, safety, trial.output, status, reason, wall, verdicts.get(remedy.name))
 
 
 def ranked(tried: Sequence[TriedRemedy]) -> list[TriedRemedy]:
@@ -270,7 +264,8 @@ def go_together(tried: Sequence[TriedRemedy], groups: Mapping[str, str]) -> list
 def _sentence(
     base: Breakdown, verdict: str, share: float, tried: Sequence[TriedRemedy], together: Together | None
 ) -> str:
-    rest = _rest(base)
+    waits = any(category.share >= LEAST_SHARE for category in base.host if category.category == "wait")
+    rest = f"the kernels' own work{' and waiting' if waits else ''}"
     diagnosis = {
         "overhead": f"{share:.0%} of the call is overhead",
         "work": f"not overhead: {1 - share:.0%} of the call is {rest}{_bound(base)}",
@@ -284,12 +279,6 @@ def _sentence(
     if together is not None and len(together.remedies) > 1 and together.delta.verdict == "faster":
         text += f", {' + '.join(together.remedies)} together {format_ns(-together.wall.delta_ns)}"
     return f"{text}."
-
-
-def _rest(base: Breakdown) -> str:
-    """Work of a call that is not overhead."""
-    waits = any(category.share >= LEAST_SHARE for category in base.host if category.category == "wait")
-    return "the kernels' own work and waiting" if waits else "the kernels' own work"
 
 
 def _bound(base: Breakdown) -> str:

@@ -75,7 +75,8 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
     started = datetime.now(timezone.utc)
     with recording_directory(output, parent, f"run-{program.label}") as folder:
         area = Area.create(folder)
-        child = _start(program, folder)
+        settings = json.dumps({"tracer_pid": os.getpid(), "step": program.step})
+        child = subprocess.Popen([sys.executable, str(_START), str(folder.resolve()), settings, *program.command])
         try:
             with _left_to(child), RunSampler(child.pid, area, folder) as sampler:
                 while child.poll() is None:
@@ -95,11 +96,6 @@ def _error_line(folder: Path, error: Exception) -> str:
     if isinstance(error, OSError):
         return cannot_write(folder, error)
     return str(error) if isinstance(error, OverheadLensError) else internal_error(error)
-
-
-def _start(program: Program, folder: Path) -> subprocess.Popen[bytes]:
-    settings = json.dumps({"tracer_pid": os.getpid(), "step": program.step})
-    return subprocess.Popen([sys.executable, str(_START), str(folder.resolve()), settings, *program.command])
 
 
 @contextmanager

@@ -181,7 +181,6 @@ def _of(ns: int, whole_ns: int) -> str:
 
 
 def _most(time: ModuleTime) -> str:
-    """The category that takes most of the host."""
     return next((category for category, _ in time.categories), "unattributed")
 
 
