@@ -104,7 +104,7 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     """``torch.equal``, which knows no other layouts than the usual one."""
     if one.layout is torch.strided:
-        return torch.equal(one, other)
+        return bool(torch.equal(one, other))
     try:
         torch.testing.assert_close(one, other, rtol=0.0, atol=0.0)
     except AssertionError:

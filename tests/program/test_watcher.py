@@ -281,9 +281,7 @@ def test_of_two_optimizers_the_first_that_is_regular(start: Callable[..., Progra
 
 
 @pytest.mark.parametrize(("kind", "others_ns"), [("optimizer", 10 * MS), ("module", 0)])
-def test_the_last_step_of_another_optimizer_is_noted(
-    kind: str, others_ns: int, start: Callable[..., Program]
-) -> None:
+def test_the_last_step_of_another_optimizer_is_noted(kind: str, others_ns: int, start: Callable[..., Program]) -> None:
     program = start()
     warmed_up(program, 50)
     ended_ns = program.now_ns
