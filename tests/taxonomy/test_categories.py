@@ -143,6 +143,35 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
             )
         ),
         ((USER, BINDING, ENTRY, NEAREST, CHOOSING), "dispatcher/op_setup"),
+        (
+            (USER, BINDING, ENTRY, NEAREST, "at::native::use_mkldnn_bf32_matmul (libtorch_cpu.so)"),
+            "dispatcher/op_setup",
+        ),
+        ((USER, "0x7 (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, "0x7 (libtorch_cpu.so)"), "python/binding"),
+        (
+            (EVAL_FRAME, "at::RecordFunction::before (libtorch_cpu.so)", "0x7 (libtorch_cpu.so)"),
+            "python/compiled_runtime",
+        ),
+        *(
+            ((USER, BINDING, ENTRY, *frames), "allocation/storage")
+            for frames in (
+                ("tc_newarray (libtcmalloc_minimal.so.4.5.10)",),
+                ("tc_delete (libtcmalloc.so.4)", "tcmalloc::PageHeap::Delete (libtcmalloc.so.4)"),
+                ("mi_new (libmimalloc.so.2.0)", "0x7 (libmimalloc.so.2.0)"),
+                ("scalable_malloc (libtbbmalloc.so.2)",),
+            )
+        ),
+        ((USER, BINDING, "tc_newarray (libtcmalloc.so.4)"), "python/binding"),
+        *(
+            ((USER, "CachingAutotuner.run (torch/_inductor/runtime/triton_heuristics.py:7)", *frames), "launch")
+            for frames in (
+                ("launch (__triton_launcher.cpython-311-x86_64-linux-gnu.so)", "vgetargs1_impl (libpython3.11.so.1.0)"),
+                ("launch (__triton_launcher.so)", "cuLaunchKernel (libcuda.so.1)"),
+                ("(anonymous namespace)::launch_kernel (libtorch_python.so)",),
+            )
+        ),
+        ((USER, "nanobind::detail::nb_func_vectorcall_simple_0 (mine.so)"), "python/binding"),
         ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", GOMP), "wait/parallel"),
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
@@ -185,6 +214,23 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         (
             (GENERATED, "at::vec::Vectorized<float>::store (vec512_float.h:9)", "_mm512_storeu_ps (avx512fintrin.h:8)"),
             "kernel",
+        ),
+        *(
+            ((EVAL_FRAME, GENERATED, *frames), expected)
+            for frames, expected in (
+                (("GOMP_parallel (libgomp.so.1)", GOMP), "wait/parallel"),
+                (("GOMP_parallel (libgomp.so.1)", GENERATED.replace("kernel ", "kernel._omp_fn.0 ")), "kernel"),
+                (("dnnl::impl::cpu::x64::brgemm_kernel_execute (libtorch_cpu.so)",), "kernel"),
+                ((MALLOC,), "allocation/storage"),
+            )
+        ),
+        *(
+            ((EVAL_FRAME, f"cpp_fused_add_0 {PACKAGED}", *frames), expected)
+            for frames, expected in (
+                ((GOMP,), "wait/parallel"),
+                ((GOMP, f".omp_outlined. {PACKAGED}"), "kernel"),
+                ((f"welford_combine<float> {PACKAGED}",), "kernel"),
+            )
         ),
         *(
             ((USER, BINDING, f"AOTINoGradGuard::~AOTINoGradGuard {PACKAGED}", MODEL, *frames), expected)
