@@ -62,8 +62,9 @@ def _guards_by_kind(base: Budget, new: Budget, walls_ns: tuple[int, int]) -> lis
     for budget, wall_ns in zip((base, new), walls_ns, strict=True):
         times: defaultdict[str, float] = defaultdict(float)
         for guard in budget.breakdown.guards:
-            times[_kind(guard.guard)] += (guard.sampled_ns or 0.0) * _scale(budget, wall_ns)
-        sides.append(times)
+            times[_kind(guard.guard)] += guard.sampled_ns or 0.0
+        whole_ns = sum(budget.frames.get("guard", {}).values()) * _scale(budget, wall_ns)
+        sides.append(defaultdict(float, _sharing(whole_ns, times)))
     return [
         Contributor("guard", count_in_words(kind, counts.get(kind, 0)), round(sides[1][kind] - sides[0][kind]))
         for kind in {*sides[0], *sides[1]}
@@ -80,12 +81,19 @@ def _times(category: str, budget: Budget, wall_ns: int) -> Times:
     kind = "kernel" if category == "kernel" else "frame"
     times = {(kind, name): ns * scale for name, ns in budget.frames.get(category, {}).items()}
     operators: Counter[str] = Counter()
-    if budget.breakdown.operators is not None:
+    root = budget.breakdown.operators
+    if root is not None:
+        _add_self_times(root, category, operators)
+        shared = _sharing(sum(times.values()), operators)
         # The root is the call, not an operator.
-        for child in budget.breakdown.operators.children:
-            _add_self_times(child, category, operators)
-    times |= {("operator", name): ns * scale for name, ns in operators.items()}
+        times |= {("operator", name): ns for name, ns in shared.items() if name != root.name}
     return times
+
+
+def _sharing(whole_ns: float, recorded_ns: Mapping[str, float]) -> dict[str, float]:
+    """The time of a category in proportion to recorded times, which are not taken to one speed of the machine."""
+    total_ns = sum(recorded_ns.values())
+    return {name: ns * whole_ns / total_ns if total_ns else 0.0 for name, ns in recorded_ns.items()}
 
 
 def _kernels(budget: Budget, other: Budget) -> Times:

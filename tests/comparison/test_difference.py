@@ -328,6 +328,21 @@ def test_a_slower_processor_slows_its_own_categories_by_all_of_it(base: Budget, 
     assert [change.delta_ns for change in swapped.host] == [-change.delta_ns for change in delta.host]
 
 
+def test_operators_and_guards_of_a_slower_processor_are_taken_to_one_speed_as_their_category_is() -> None:
+    def recorded(waited_ns: int, dispatcher: int, guard: int) -> Budget:
+        made = with_device(budget(dispatcher=dispatcher, guard=guard, wait=waited_ns), WALL, waited_ns)
+        add = Operator("aten::add", dispatcher, dispatcher, {"dispatcher": dispatcher})
+        call = Operator("call", WALL, WALL - dispatcher, {"guard": guard, "wait": waited_ns}, (add,))
+        return replace(
+            made,
+            breakdown=replace(made.breakdown, operators=call, guards=(Guard("ID_MATCH", float(guard)),)),
+        )
+
+    base, new = recorded(8_000, 1_000, 1_000), recorded(7_600, 1_200, 1_200)
+    delta = compare_budgets(base, timed(new, new.blocks["call_ns"], reference_ns=840))
+    assert [move for change in delta.host for move in change.contributors] == []
+
+
 def test_a_machine_that_was_busier_beside_one_side_widens_the_intervals() -> None:
     base, slow = budget(0.001, python=10_000), budget(0.001, python=11_000)
     usual = compare_budgets(base, slow)
