@@ -117,13 +117,7 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Drawn:
     drawn = Drawn(tmp_path)
 
     def start(watch: Watch) -> DrawnRunning:
-        assert (watch.pid, watch.duration_s, watch.bound, watch.native, watch.by_thread) == (
-            PID,
-            None,
-            True,
-            True,
-            True,
-        )
+        assert (watch.pid, watch.duration_s, watch.bound, watch.by_thread) == (PID, None, True, True)
         drawn.does(f"start at {watch.rate_hz} Hz{' with children' if watch.subprocesses else ''}")
         return DrawnRunning(drawn)
 
