@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+from overhead_lens.export.output import replacing
 from overhead_lens.report.forms import print_text, to_html, to_json
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.classifier import Classifier
@@ -51,12 +52,26 @@ def show(result: object, form: Format) -> None:
 
 
 def write_text(path: Path, text: str, *, force: bool) -> None:
-    """Write a file, over an existing one only with ``force``.
+    """Write a file, whole or not at all; over an existing one only with ``force``.
 
     Raises:
         UsageError: It exists, or cannot be written.
     """
-    _write(path, text, "w" if force else "x")
+    content = text.encode(errors="backslashreplace")
+    if force:
+        with replacing(path) as file:
+            file.write(content)
+        return
+    try:
+        with path.open("xb") as file:
+            try:
+                file.write(content)
+                file.flush()
+            except BaseException:
+                path.unlink()
+                raise
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def append_markdown(path: Path | None, text: str) -> None:
@@ -65,13 +80,10 @@ def append_markdown(path: Path | None, text: str) -> None:
     Raises:
         UsageError: It cannot be written.
     """
-    if path is not None:
-        _write(path, text, "a")
-
-
-def _write(path: Path, text: str, mode: str) -> None:
+    if path is None:
+        return
     try:
-        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
