@@ -95,14 +95,16 @@ def check_new_file(option: str, path: Path, *, force: bool) -> None:
     """Refuse a file that cannot be written, before anything is measured.
 
     Raises:
-        UsageError: It exists and ``force`` is not given, or its directory does not exist.
+        UsageError: It exists and ``force`` is not given, its directory does not exist, or it stands for stdout.
     """
     if path.exists() and not (force and path.is_file()):
         raise UsageError(f"{path} exists: name another {option}, or overwrite it with --force")
-    _check_folder(path)
+    _check_place(path)
 
 
-def _check_folder(path: Path) -> None:
+def _check_place(path: Path) -> None:
+    if path == Path("-"):
+        raise UsageError("cannot write to stdout: name a file")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
 
@@ -118,7 +120,7 @@ def check_own_file(context: typer.Context, path: Path | None) -> Path | None:
 def _appended_file(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
         check_own_file(context, path)
-        _check_folder(path)
+        _check_place(path)
         if path.is_dir():
             raise UsageError(f"cannot write {path}: it is a directory")
     return path

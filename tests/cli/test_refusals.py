@@ -53,6 +53,8 @@ def folder_with_everything(folder: Path) -> None:
         (["baseline", "update", "other", "tiny.py"], "{}/other.new is in the way: another update runs, or one was ended; move it away"),
         (["check", "base", "--max", "instructions.guards=3%"], f"--max 'instructions.guards=3%' names no category of instructions; names: {HOST}"),
         (["export", "base", "--format", "chrome"], "base holds no trace to export"),
+        (["export", "base", "--format", "speedscope", "-o", "-"], "cannot write to stdout: name a file"),
+        (["report", "base", "--html", "-"], "cannot write to stdout: name a file"),
         (["schema", "breakdwn"], "no document 'breakdwn'; did you mean 'breakdown'? (`overhead-lens schema` lists them)"),
         (["check", "base", "--markdown", "gone/summary.md"], "cannot write gone/summary.md: there is no directory gone"),
         (["compare", "add1", "add1", "--markdown", "empty"], "cannot write empty: it is a directory"),
