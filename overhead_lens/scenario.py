@@ -42,11 +42,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Arguments of one call; ``notes`` are warnings for its report."""
+    """Arguments of one call, and the values that its function reached where it was called, if another process did."""
 
     by_position: tuple[Any, ...] = ()
     by_name: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    reached: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def values(self) -> tuple[Any, ...]:

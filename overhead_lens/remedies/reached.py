@@ -46,7 +46,9 @@ class _Named:
     names: frozenset[str]
 
 
-def walk(value: Any, path: str, seen: dict[int, Any]) -> Iterator[tuple[str, Any, Holder | None]]:
+def walk(
+    value: Any, path: str, seen: dict[int, Any], most: int = sys.maxsize
+) -> Iterator[tuple[str, Any, Holder | None]]:
     """Everything that a value reaches: path, object, and what this refers to.
 
     Objects that libraries keep for themselves are not entered. Tensors, lists, tuples and dicts appear once for each path,
@@ -54,30 +56,41 @@ def walk(value: Any, path: str, seen: dict[int, Any]) -> Iterator[tuple[str, Any
 
     Args:
         seen: Objects that have been entered, by identity.
+        most: Containers with more items are not entered.
     """
     if isinstance(value, PLAIN):
         yield path, value, None
         return
     is_new = id(value) not in seen
-    holder = holder_of(value) if is_new else None
+    is_short = not isinstance(value, (list, dict, tuple, set, deque)) or len(value) <= most
+    holder = holder_of(value) if is_new and is_short else None
     if is_new or _is_tensor(value):
         yield path, value, holder
     if holder is None:
         return
     seen[id(value)] = value
     for number, (key, part) in enumerate(holder.parts.items()):
-        yield from walk(part, path + _step(value, key, number), seen)
+        yield from walk(part, path + _step(value, key, number), seen, most)
     if type(value) in {list, tuple, dict}:
         del seen[id(value)]
 
 
 def values_of(function: Any) -> dict[str, str]:
-    """Numbers, texts and kinds of tensors that a function reaches, by path, as text; none if they cannot be walked through."""
-    found = {}
+    """Numbers, texts and kinds of tensors that a function reaches, by path, as text; none if they cannot be walked through.
+
+    Without what differs from process to process: names of modules, states of random numbers, and marks of torch.compile.
+    """
+    found, drawn = {}, " "
     with suppress(Exception):
-        for path, value, _ in itertools.islice(walk(function, "", {}), _MOST_VALUES):
-            if isinstance(value, PLAIN):
-                found[path.removeprefix(".")] = repr(value)[:_MOST_LETTERS]
+        for path, value, _ in itertools.islice(walk(function, "", {}, _MOST_VALUES), _MOST_VALUES):
+            if isinstance(value, random.Random):
+                drawn = f"{path}.state"
+            elif path.startswith(drawn) or path.rpartition(".")[2].startswith("__") or "'_torchdynamo_" in path:
+                continue
+            elif isinstance(value, PLAIN):
+                # A member of an enumeration may be an object without a text of its own.
+                text = f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
+                found[path.removeprefix(".")] = text[:_MOST_LETTERS]
             elif _is_tensor(value):
                 graded = ", requires_grad" if value.requires_grad else ""
                 found[path.removeprefix(".")] = f"{value.dtype} {tuple(value.shape)} on {value.device}{graded}"

@@ -9,15 +9,13 @@ import functools
 import inspect
 import json
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from overhead_lens.errors import UsageError
-from overhead_lens.remedies.reached import values_of
 from overhead_lens.scenario import Arguments, NoParams, Scenario, nearest
 from overhead_lens.target import Target, summary_of
 from overhead_lens.worker.importing import module_of
@@ -162,21 +160,10 @@ def _arguments(
     if not isinstance(arguments, Arguments):
         raise UsageError(f"{label} must return a tuple of the arguments, not {type(arguments).__name__}: return (x,)")
     _check_fit(function, arguments, target)
-    return (
-        arguments if target.arguments is None else replace(arguments, notes=tuple(_unlike(function, target.arguments)))
-    )
-
-
-def _unlike(function: Callable[..., Any], arguments: Path) -> Iterator[str]:
-    """The warning that the function reaches other values here than where it was called, which are stored beside ``arguments``."""
-    with suppress(FileNotFoundError):
-        called, here = json.loads(arguments.with_suffix(VALUES).read_text(encoding="utf-8")), values_of(function)
-        if differing := [path for path in called if path in here and here[path] != called[path]]:
-            path, more = differing[0], f" ({len(differing) - 1} more differ)" if len(differing) > 1 else ""
-            yield (
-                f"measured with {path} = {here[path]}, not {called[path]}, since fresh processes import the module again{more}:"
-                " set it where the module is imported, or profile a lambda, which is measured in this process"
-            )
+    values = None if target.arguments is None else target.arguments.with_suffix(VALUES)
+    if values is None or not values.is_file():
+        return arguments
+    return replace(arguments, reached=json.loads(values.read_text(encoding="utf-8")))
 
 
 def _check_fit(function: Callable[..., Any], arguments: Arguments, target: Target) -> None:

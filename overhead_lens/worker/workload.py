@@ -19,7 +19,7 @@ import torch
 
 from overhead_lens import scenario as scenarios
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.remedies.reached import PLAIN, holder_of
+from overhead_lens.remedies.reached import PLAIN, holder_of, values_of
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, name_of, summary_of
 from overhead_lens.worker.collector import collecting_rarely
@@ -180,9 +180,23 @@ def _checked(
         synchronize=None,
         compile_options=compile_options,
         keywords=keywords,
-        notes=arguments.notes,
     )
-    return _waiting(workload, _check(workload, original))
+    before = values_of(original) if arguments.reached else {}
+    workload = _waiting(workload, _check(workload, original))
+    after = values_of(original) if before else {}
+    # What the call itself changes, such as a counter or what it keeps for the next call, need not be as where it was called.
+    here = {path: value for path, value in before.items() if after.get(path) == value}
+    return dataclasses.replace(workload, notes=tuple(_unlike(arguments.reached, here)))
+
+
+def _unlike(called: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
+    """The warning that the function reaches other values here than where it was called."""
+    if differing := [path for path in called if path in here and here[path] != called[path]]:
+        path, more = differing[0], f" ({len(differing) - 1} more differ)" if len(differing) > 1 else ""
+        yield (
+            f"measured with {path} = {here[path]}, not {called[path]}, since fresh processes import the module again{more}:"
+            " set it where the module is imported, or profile a lambda, which is measured in this process"
+        )
 
 
 def _named_device(params: Any) -> str | None:

@@ -187,6 +187,40 @@ def test_values_that_the_calling_process_has_changed_are_noted(folder: Path, mon
     )
 
 
+DIFFERING = """
+import enum, random, torch
+Mode = enum.Enum("Mode", {"A": object()})
+rng, calls, mask = random.Random(), 0, None
+@torch.compile(backend="eager")
+def compiled(): return 1
+def f():
+    global calls, mask
+    calls, mask = calls + 1, torch.ones(2)
+    return Mode.A, rng, compiled(), __name__
+"""
+
+
+def test_values_that_each_process_or_the_call_itself_sets_are_not_noted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(folder)
+    (folder / "differing.py").write_text(DIFFERING)
+    differing = importlib.import_module("differing")
+    for _ in range(3):
+        differing.f()
+    arguments = folder / "arguments.pickle"
+    arguments.write_bytes(pickled(Arguments()))
+    arguments.with_suffix(VALUES).write_text(json.dumps(values_of(differing.f)))
+    monkeypatch.delitem(sys.modules, "differing")
+    target = Target("differing:f", module="differing", name="f", arguments=arguments)
+    assert describe(workloads.load(target, {}, None))["notes"] == ()
+
+
+def test_values_in_long_containers_are_not_listed() -> None:
+    numbers = list(range(30_000))
+    assert values_of(lambda: numbers) == {"defaults": "None", "keywords": "None"}
+
+
 def test_a_module_of_a_call_from_python_is_searched_where_the_caller_does(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
