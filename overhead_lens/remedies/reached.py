@@ -234,7 +234,10 @@ def _of_object(value: Any) -> Holder | None:
         for name in parts.keys() - code.keys():
             object.__setattr__(value, name, parts[name])
 
-    return Holder({**{each.name: getattr(value, each.name) for each in fields(value)}, **code}, assign)
+    return Holder(
+        {**{each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)}, **code},
+        assign,
+    )
 
 
 @functools.cache
@@ -263,6 +266,7 @@ _HOLDERS: Mapping[type, Callable[[Any], Holder | None]] = {
     staticmethod: lambda method: Holder({"": method.__func__}),
     classmethod: lambda method: Holder({"": method.__func__}),
     property: lambda attribute: Holder({"": attribute.fget}),
+    random.SystemRandom: lambda _: None,
     random.Random: lambda draw: Holder({"state": draw.getstate()}, lambda parts: draw.setstate(parts["state"])),
     _Named: _of_named,
     type: _of_class,

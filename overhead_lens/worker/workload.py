@@ -10,6 +10,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
@@ -32,6 +33,8 @@ _BATCH_NS = 20_000_000
 _LEAST_WARM_UP_NS = 250_000_000
 _MOST_WARM_UP_NS = 2_500_000_000
 _STILL_FALLING = 0.1
+
+_NUMBERS = frozenset({bool, int, float})
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +233,19 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     rest, seen = [value], {}
     while rest:
         value = rest.pop()
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif not isinstance(value, (*PLAIN, type)) and id(value) not in seen:
-            seen[id(value)] = value
-            rest += reversed(_reached(value))
+        # Some libraries' objects stand for others, and raise an error when they are looked at.
+        with suppress(Exception):
+            if isinstance(value, torch.Tensor):
+                yield value
+            elif not isinstance(value, (*PLAIN, type)) and id(value) not in seen:
+                seen[id(value)] = value
+                rest += [each for each in reversed(_reached(value)) if type(each) not in _NUMBERS]
 
 
 def _reached(value: Any) -> Sequence[Any]:
     """What an object refers to, and what the functions of libraries hold for their callers."""
+    if isinstance(value, (list, tuple)):
+        return value
     if isinstance(value, weakref.ref):
         # Learning-rate schedulers replace `optimizer.step` by a function that holds the optimizer by a weak reference.
         return [value()]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -254,6 +255,26 @@ def test_a_module_of_a_call_from_python_is_searched_where_the_caller_does(
 )
 def test_where_tensors_are(value: Any, devices: list[str]) -> None:
     assert list(map(str, devices_of(value))) == devices
+
+
+class Proxy:
+    """As Flask's ``request`` outside a request."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError
+
+
+@dataclass(slots=True)
+class Unset:
+    x: Any
+    later: int = field(init=False)
+
+
+def test_objects_that_cannot_be_looked_at_hide_no_tensors() -> None:
+    assert list(map(str, devices_of([Proxy(), random.SystemRandom(), Unset(elsewhere())]))) == ["cuda:1"]
+    unset = random.SystemRandom(), Unset(1)
+    assert values_of(lambda: unset)["unset[1].x"] == "1"
 
 
 def test_where_the_parameters_of_a_module_are() -> None:
