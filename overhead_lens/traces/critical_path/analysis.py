@@ -38,6 +38,7 @@ from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window
 
 MOST_WINDOWS = 1000
+_FAR = 4096
 _MOST_NAMES = 10
 _UNEXPLAINED = KINDS.index(UNEXPLAINED)
 _NO_LABEL = 0
@@ -357,9 +358,10 @@ class PathAnalysis:
     def over(self, window: Window, step: int | None = None) -> WindowAnalysis:
         """The path of any window of positive length."""
         _, high = _inside(self.graph, window)
-        edges, source, reached = self._lasting
-        # Edges before the first that reaches beyond the window end before or in it.
-        able = edges[np.searchsorted(reached, high, "left") : np.searchsorted(source, high, "left")]
+        # One long edge must not make every window look at all edges before it: the far ones stand apart.
+        edges, source, far = self._lasting
+        first, past = np.searchsorted(source, (high - _FAR, high), "left")
+        able = np.concatenate((far[: np.searchsorted(self.graph.source[far], high - _FAR, "left")], edges[first:past]))
         return WindowAnalysis(self.graph, step, window, able[self._target[able] >= high])
 
     def everywhere(self) -> Iterator[WindowAnalysis]:
@@ -417,13 +419,13 @@ class PathAnalysis:
         """Edges of threads and devices as long as the time between their nodes, by earlier node.
 
         Returns:
-            The edges, their earlier nodes, and the latest node that each edge or one before it leads to.
+            The edges, their earlier nodes, and the few of them that pass more than ``_FAR`` nodes.
         """
         graph = self.graph
         spans = graph.weight_ns == graph.time_ns[self._target] - graph.time_ns[graph.source]
         edges = np.flatnonzero(spans & (graph.weight_ns > 0) & np.isin(graph.kind, (PROGRAM, EVENT)))
         edges = edges[np.argsort(graph.source[edges], kind="stable")]
-        return edges, graph.source[edges], np.maximum.accumulate(self._target[edges])
+        return edges, graph.source[edges], edges[self._target[edges] - graph.source[edges] > _FAR]
 
 
 def _costliest(labels: StringTable, code: Ints, totals_ns: Ints) -> list[int]:

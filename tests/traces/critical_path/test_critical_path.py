@@ -483,7 +483,11 @@ def test_kernels_of_two_streams_that_last_over_all_of_a_step() -> None:
     assert path.kinds == (Share("compute", 7, 7, 7), Share("communication", 0, 7, 7))
 
 
-def test_work_of_another_thread_beside_the_path_counts_in_each_step_that_it_crosses() -> None:
+@pytest.mark.parametrize("far", [0, 2, 4096])
+def test_work_of_another_thread_beside_the_path_counts_in_each_step_that_it_crosses(
+    far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overhead_lens.traces.critical_path.analysis._FAR", far)
     first, second = critical_path(
         drawn("[-----------------------------)", "aten::mul"),
         drawn("  [-----)", STEP, "user_annotation"),
