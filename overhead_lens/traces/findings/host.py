@@ -17,6 +17,7 @@ from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import LONG, Located, Recorded, Wording, idle_by
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, joined, union, without
 from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
@@ -93,7 +94,7 @@ _WORK = Wording(
 _PREPARATION = Wording(
     "slow_preparation",
     "dispatcher",
-    "operators that launch take far longer than usual before their launch",
+    "first calls of operators that launch take far longer than usual",
     "warm up before recording: libraries such as cuBLAS and cuDNN set themselves up, and choose algorithms, in their first calls",
 )
 _STARVED = Wording(
@@ -236,8 +237,8 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
     """Time in which the host worked on its own, beyond ``known``.
 
     With a device: idle time of the window while its host launched nothing for ``LONG`` times the median interval between two
-    launches, and no wait is to blame; it is preparation if operators that launch take most of it. Without: what the busiest
-    thread spends around the kernels of compiled code, and in Python other than torch's.
+    launches, and no wait is to blame; it is preparation if first calls of operators that launch take most of it. Without: what
+    the busiest thread spends around the kernels of compiled code, and in Python other than torch's.
     """
     for device in recorded.devices:
         when = long_intervals(recorded, device, known)
@@ -245,7 +246,7 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
             threads = launching(recorded, device)
             by = {name: both(when, idle_by(device, (name,), inside=False)).total_ns for name in BLAME}
             wording = _PYTHON if max(by, key=lambda name: by[name]) == "python" else _WORK
-            if 2 * both(when, _preparing(threads)).total_ns > when.total_ns:
+            if 2 * both(when, _preparing(recorded.host, threads)).total_ns > when.total_ns:
                 wording = _PREPARATION
             named = recorded.frames(when, threads)
             yield from recorded.located(wording, when.total_ns, when, named, _place_of(named), str(device.number))
@@ -262,11 +263,17 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
         yield from _in_frames(recorded, _COMPILED, when, [busiest])
 
 
-def _preparing(threads: Sequence[ThreadPieces]) -> Union:
-    """Time in the dispatcher of operators that call a device's runtime."""
+def _preparing(host: HostEvents, threads: Sequence[ThreadPieces]) -> Union:
+    """Time in the dispatcher of operators that call a device's runtime, in first calls twice as long as any later one."""
+    first_ns = np.full(len(host.names), np.iinfo(np.int64).max)
+    np.minimum.at(first_ns, host.name, host.start_ns)
+    is_first = host.start_ns == first_ns[host.name]
+    later_ns = np.zeros_like(first_ns)
+    np.maximum.at(later_ns, host.name, np.where(is_first, 0, host.dur_ns))
+    is_first &= host.dur_ns >= 2 * later_ns[host.name]
     chosen = [NOTHING]
     for thread in threads:
-        launches = np.append(thread.timeline.launches_below, False)[thread.owner]
+        launches = np.append(thread.timeline.launches_below & is_first[thread.timeline.events], False)[thread.owner]
         launches &= thread.attributed(lambda each: each.category == "dispatcher")
         chosen.append(union(thread.start_ns[launches], thread.dur_ns[launches]))
     return joined(chosen)

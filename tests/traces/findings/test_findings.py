@@ -92,6 +92,18 @@ def test_an_operator_that_launches_late_prepares_its_launch(until: int, expected
     assert one.evidence[0] == Evidence("aten::cudnn_convolution", 1, min(until, 570) - 80)
 
 
+@pytest.mark.parametrize(("later", "expected"), [(240, "slow_preparation"), (260, "host_work"), (490, "host_work")])
+def test_an_operator_that_launches_late_every_time_prepares_nothing(later: int, expected: str) -> None:
+    times = [*range(0, 80, 20), 570, 580 + later]
+    found = findings(
+        *(timed(at, 5, "cudaLaunchKernel", "cuda_runtime", correlation=1 + at) for at in times),
+        *(timed(at + 6, 4, "k", "kernel", (0, 7), device=0, stream=7, correlation=1 + at) for at in times),
+        timed(80, 500, "aten::_foreach_mul_"),
+        timed(580, later + 10, "aten::_foreach_mul_"),
+    )
+    assert {"slow_preparation", "host_work"} & set(found) == {expected}
+
+
 @pytest.mark.parametrize(("computing", "there"), [(9, True), (8, False)])
 def test_a_device_bounds_that_computes_for_half_of_the_time(computing: int, there: bool) -> None:
     found = findings(
