@@ -300,7 +300,7 @@ class ThreadTimeline:
         engine = passing(
             host.names, lambda name: name.startswith(torch_names.ENGINE_PREFIX) or torch_names.OLD_NODE.match(name)
         )
-        in_engine = engine[host.name[self.events[top]]]
+        in_engine = engine[host.name[self.events[top]]] & ~annotation[top]
         self.is_autograd = bool(in_engine.any()) and 5 * int(dur_ns[top][in_engine].sum()) >= 4 * int(dur_ns[top].sum())
         self.hides_kernels = bool(((self.attribution == host.unknown) & (attribution != host.unknown)).any())
         self.has_operators = bool((~annotation & ~runtime).any())

@@ -169,6 +169,15 @@ def test_a_backward_pass_on_another_thread() -> None:
     assert [(frame.frame, frame.ns) for frame in waits.top] == [("(backward pass on another thread)", 11)]
 
 
+def test_a_users_annotation_makes_no_thread_autograds() -> None:
+    [thread] = analyzer_of(
+        drawn("[------------------)", "LossBackward", "user_annotation"),
+        drawn("[--)", VIEW),
+        drawn("                      [--)", VIEW),
+    )._timelines
+    assert not thread.is_autograd
+
+
 def test_a_backward_pass_of_an_old_version_is_on_another_thread() -> None:
     old = "Operator"
     analysis = analyzer_of(
