@@ -95,7 +95,7 @@ def check_new_file(option: str, path: Path, *, force: bool) -> None:
     """Refuse a file that cannot be written, before anything is measured.
 
     Raises:
-        UsageError: It exists and ``force`` is not given, its directory does not exist, or it stands for stdout.
+        UsageError: It exists and ``force`` is not given, its directory does not exist, or it is ``-``.
     """
     if path.exists() and not (force and path.is_file()):
         raise UsageError(f"{path} exists: name another {option}, or overwrite it with --force")

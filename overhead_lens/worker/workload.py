@@ -233,7 +233,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     rest, seen = [value], {}
     while rest:
         value = rest.pop()
-        # Some libraries' objects stand for others, and raise an error when they are looked at.
+        # Some libraries' objects represent others, and raise an error when they are looked at.
         with suppress(Exception):
             if isinstance(value, torch.Tensor):
                 yield value

@@ -68,15 +68,18 @@ def test_work_in_child_processes_is_said(own_s: float, child_s: float, said: boo
     assert all(match is not None and float(match["children"]) >= child_s for match in warnings)
 
 
-@pytest.mark.parametrize(("others_ns", "said"), [(0, []), (21_000_000, []), (33_000_000, ["12.00 ms"])])
-def test_another_optimizer_that_goes_on_after_the_steps_is_said(others_ns: int, said: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("others_ns", "last_ns", "said"),
+    [(0, 0, []), (21_000_000, 0, []), (33_000_000, 0, ["12.00 ms"]), (33_000_000, 32_000_000, [])],
+)
+def test_another_optimizer_that_goes_on_after_the_steps_is_said(others_ns: int, last_ns: int, said: list[str]) -> None:
     rows = [StepRecord(begin_ns, begin_ns + 10_000_000, Phase.BARE, *(7 * [0])) for begin_ns in (1_000_000, 11_000_000)]
-    assert [*record._other_steps(rows, {"found_by": "optimizer", "others_ns": others_ns})] == [
+    assert [*record._other_steps(rows, last_ns, {"found_by": "optimizer", "others_ns": others_ns})] == [
         f"another optimizer went on for {time} after the last step: what it did is not in the budget; --step names a line that all"
         " pass"
         for time in said
     ]
-    assert [*record._other_steps([], {"others_ns": others_ns})] == []
+    assert [*record._other_steps([], last_ns, {"others_ns": others_ns})] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])

@@ -143,9 +143,13 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
             )
         ),
         ((USER, BINDING, ENTRY, NEAREST, CHOOSING), "dispatcher/op_setup"),
-        (
-            (USER, BINDING, ENTRY, NEAREST, "at::native::use_mkldnn_bf32_matmul (libtorch_cpu.so)"),
-            "dispatcher/op_setup",
+        *(
+            ((USER, BINDING, ENTRY, NEAREST, f"at::native::{symbol} (libtorch_cpu.so)"), "dispatcher/op_setup")
+            for symbol in (
+                "use_mkldnn_bf32_matmul",
+                "resize_output(at::Tensor const&)",
+                "resize_impl_cpu_",
+            )
         ),
         ((USER, "0x7 (libtorch_cpu.so)"), "kernel"),
         ((USER, BINDING, "0x7 (libtorch_cpu.so)"), "python/binding"),

@@ -172,7 +172,10 @@ def _write(
         traced_regions=notes.get("traced_regions", {}),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],
         rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else None,
-        warnings=[*_warnings(program, area, notes, child.returncode), *_other_steps(rows, notes)],
+        warnings=[
+            *_warnings(program, area, notes, child.returncode),
+            *_other_steps(rows, area.read(Word.LAST_NS), notes),
+        ],
     )
     for name in (FILE, NOTES, TRACE):
         (folder / name).unlink(missing_ok=True)
@@ -210,10 +213,13 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
         yield f"watching ended early because of an internal error: {notes['defect']}"
 
 
-def _other_steps(rows: Sequence[StepRecord], notes: dict[str, Any]) -> Iterator[str]:
-    """Whether another optimizer, or module, went on when the steps had ended."""
-    beyond_ns = notes.get("others_ns", 0) - (rows[-1].end_ns if rows else 0)
-    if rows and beyond_ns > _WENT_ON_SHARE * (rows[-1].end_ns - rows[0].begin_ns):
+def _other_steps(rows: Sequence[StepRecord], last_ns: int, notes: dict[str, Any]) -> Iterator[str]:
+    """Whether another optimizer, or module, went on when the steps had ended; ``last_ns``: the end of the last without a row."""
+    if not rows:
+        return
+    ended_ns = max(rows[-1].end_ns, last_ns)
+    beyond_ns = notes.get("others_ns", 0) - ended_ns
+    if beyond_ns > _WENT_ON_SHARE * (ended_ns - rows[0].begin_ns):
         yield (
             f"another {notes['found_by']} went on for {format_ns(beyond_ns)} after the last step: what it did is not in the"
             " budget; --step names a line that all pass"
