@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # Measuring processes often wait, so there are more of them than cores. What another load would change has the machine for itself.
-PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --durations 25
 
 test: $(INSTALLED)
