@@ -91,7 +91,7 @@ class DeviceMemory:
         before_bytes: Live at the peak and allocated before the recording.
         kinds: Every key of ``KINDS``: live at the peak; sums to ``peak_bytes``.
         holders: Holders of the rest at the peak, the largest first, thinned.
-        others_bytes: Held by those that are left out, and allocated by events that name no address.
+        others_bytes: Held by the holders that are left out, and by allocations without an address.
         churn: Places with the most memory released in the same step (without steps, in the recording).
         churn_bytes, churn_blocks: Of all of these.
         kept: Places with the most memory never released, allocated in steps other than the first (set-up) and the last.

@@ -77,7 +77,7 @@ def _idling(analysis: TraceAnalysis, first: Finding) -> str:
 
 
 def _state(analysis: TraceAnalysis) -> str:
-    """The largest share of the time, if there is no cause."""
+    """The sentence that names the largest share of the time, for a trace without a cause."""
     device = _idlest(analysis)
     if device is None:
         most = max(analysis.host, key=lambda category: category.ns)
