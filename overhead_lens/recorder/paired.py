@@ -10,8 +10,8 @@ after each turn, hit few of them. Where calls use other threads, a block waits u
     round 2   warm up base, new | ...
 
 Not every round is sampled, since the sampler's start takes as long as a third of a round. Both sides are sampled at the same time
-on a core each, or one after the other where no two cores are idle or a call uses other threads. The last round's processes are
-traced at their end. Nothing warms up while something is measured: logical processors may share execution units.
+on a core each, or one after the other where no two cores are idle or a call uses other threads or a device. The last round's
+processes are traced at their end. Nothing warms up while something is measured: logical processors may share execution units.
 
 Two processes of the same call differ by where their code and data lie, more than blocks of one process do. So both processes of a
 round get the same layout: addresses are not randomized; the size of the environment, which moves the stack, and the seed of
@@ -191,14 +191,15 @@ def _recompile(turns: Sequence[tuple[Side, Worker]]) -> None:
 def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool) -> None:
     """Sample both sides at once on a core each, else in turns with half as many stacks.
 
-    Cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads are never sampled at the
-    same time: each would wait for threads whose core the other holds.
+    Cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads or a device are never
+    sampled at the same time: each would wait for threads whose core the other holds, or for the other's work on the device.
     """
     effort = turns[0][0].request.effort
     if number % 2 != number // effort.sampled_every % 2:
         turns = turns[::-1]
     count = effort.samples_per_process
-    cores = [] if threads else idle_cores()
+    by_itself = threads or any(side.recording.device != "cpu" for side, _ in turns)
+    cores = [] if by_itself else idle_cores()
     if len(cores) < len(turns):
         for side, worker in turns:
             with ExitStack() as stack:

@@ -154,10 +154,11 @@ def _finish(side: Side, measured: Sequence[Turn], traced: Sequence[tuple[When, T
 def _look_into(side: Side, jobs: Sequence[tuple[When, Turn]], cores: Sequence[int | None]) -> None:
     """Sample and trace processes at once, on a core each.
 
-    Calls that use other threads are by themselves: each would wait for threads whose core another one holds.
+    Calls that use other threads are by themselves: each would wait for threads whose core another one holds. So are calls on a
+    device, which does the work of one process at a time.
     """
     use_threads = side.recording.of(Clock).use_threads
-    if any(use_threads.get(turn.process) for _, turn in jobs):
+    if side.recording.device != "cpu" or any(use_threads.get(turn.process) for _, turn in jobs):
         for job in jobs:
             side.measure_at_once([job], [None])
     else:

@@ -16,7 +16,7 @@ import torch
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import Blocks, Clock
 from overhead_lens.instruments.guards import worker as guards
-from overhead_lens.instruments.instrument import When
+from overhead_lens.instruments.instrument import Recording, When
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.samples import record as samples
 from overhead_lens.instruments.samples.record import SampleStacks, Traceable
@@ -331,6 +331,16 @@ def test_a_call_that_uses_other_threads_is_sampled_by_itself(
         assert attached == [("attach", 7, count, 2), ("attach", 9, count, 4)]
     else:
         assert attached == [("attach", 7, count // 2, None), ("attach", 9, count // 2, None)]
+
+
+def test_calls_on_a_device_are_sampled_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recording, "device", "cuda")
+    sampled([2, 4, 5], (7, 9), 0, tmp_path, monkeypatch)
+    count = EFFORT.samples_per_process // 2
+    assert [entry for entry in Attached.log if entry[0] in ("attach", "close")] == [
+        *(("attach", 7, count, None), ("close", 7)),
+        *(("attach", 9, count, None), ("close", 9)),
+    ]
 
 
 @pytest.mark.parametrize(("others", "waits"), [((0, 0), 0), ((3, 500), 0), ((3, 501), 3), ((28, 5_000), 28)])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,7 +29,7 @@ class Recorded:
         self.warnings: dict[str, list[str]] = {}
         self.interrupt_at = ""
         self.cores = [4, 6]
-        self.use_threads = False
+        self.use_threads, self.device = False, "cpu"
         recorded = self
 
         class Timed(Clock):
@@ -37,6 +37,7 @@ class Recorded:
                 recorded.turn(f"timed {turn.process}")
                 self.rows.append({"process": turn.process})
                 self.use_threads[turn.process] = recorded.use_threads
+                turn.recording.workload = cast("Any", SimpleNamespace(device=recorded.device, compiles=False, notes=()))
 
         class Other:
             name = "other"
@@ -143,8 +144,11 @@ def test_without_idle_cores_one_is_sampled_after_the_other(recorded: Recorded, c
     ]
 
 
-def test_calls_that_use_threads_are_sampled_by_themselves(recorded: Recorded) -> None:
-    recorded.use_threads = True
+@pytest.mark.parametrize(("use_threads", "device"), [(True, "cpu"), (False, "cuda:0")])
+def test_calls_that_wait_for_threads_or_a_device_are_sampled_by_themselves(
+    recorded: Recorded, use_threads: bool, device: str
+) -> None:
+    recorded.use_threads, recorded.device = use_threads, device
     recorded.record(processes=3)
     assert recorded.turns == [
         *("timed 0", "timed 1", "sampled 0 on None", "sampled kept", "sampled 1 on None", "sampled kept"),
