@@ -11,7 +11,8 @@ A stack is read from its outermost frame inwards while one attribution (category
               0x7f.. (libc.so.6)            neutral: inherits           allocation/tensor
 
 A frame without a rule is ``unattributed`` and listed by name. A *scope* keeps its attribution for
-everything below it (the Python code of a lambda guard is guard time); only scopes of the same category refine its part. A rule
+everything below it (the Python code of a lambda guard is guard time); only scopes of the same category refine its part, and a
+scope that applies under its category alone replaces it (a copy from pageable memory waits in the call that launches it). A rule
 with ``under`` applies only below the given categories (``malloc`` is allocation under an operator, and ``python`` under the
 interpreter). A rule with ``calls`` names the category of what its code calls: the code that enters a kernel is
 ``dispatcher``, and native code below it that no rule knows is ``kernel``. A ``mostly_own`` rule applies only to functions that
@@ -25,10 +26,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy import names, torch_names
 from overhead_lens.taxonomy.rules import NEUTRAL, Attribution, Rule, load_rules, without_return_type
 
 UNATTRIBUTED = Attribution("unattributed")
@@ -158,14 +160,22 @@ def _carry(rule: Rule | None, carried: Carried) -> Carried:
         return carried
     if rule is None:
         return carried if carried.in_scope else Carried()
-    if carried.in_scope and not (rule.scope and rule.attribution.category == carried.attribution.category):
-        return carried
+    if carried.in_scope:
+        category = carried.attribution.category
+        if not (rule.scope and (rule.attribution.category == category or rule.under == {category})):
+            return carried
     return Carried(rule.attribution, rule.scope, rule.calls)
 
 
 def _display_frame(frames: Sequence[StackFrame], shown_at: int) -> StackFrame:
-    """The frame at ``shown_at``; a kernel's loop whose name is opaque is named by the operator that it works for."""
+    """The frame at ``shown_at``; a kernel's loop whose name is opaque is named by the operator that it works for.
+
+    A function without a symbol is named by the function of its library that was called: ``cuLaunchKernel``.
+    """
     frame = frames[shown_at]
+    if not frame.function and not names.RUNTIMES.match(frame.location):
+        callers = takewhile(lambda caller: caller.location == frame.location, reversed(frames[:shown_at]))
+        return next(filter(lambda caller: caller.function, callers), frame)
     if not frame.native or not torch_names.OPAQUE_KERNEL.match(without_return_type(frame.function)):
         return frame
     entries = (torch_names.OPERATOR_ENTRY.match(caller.function) for caller in reversed(frames[:shown_at]))

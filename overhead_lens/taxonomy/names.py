@@ -14,7 +14,7 @@ _UNCUT_LENGTH = 48
 _NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_default_null_type|\[abi:\w+\]| const$")
 _LONGEST = 110
 _INSTALLED = re.compile(r"^(site-packages|lib/python3(\.\d+)?)/")
-_RUNTIMES = re.compile(r"(?P<library>lib(?P<name>gomp|omp|iomp5|tbb))\b")
+RUNTIMES = re.compile(r"(?P<library>lib(?P<name>gomp|omp|iomp5|tbb))\b")
 _RUNTIME_NAMES = {"tbb": "TBB runtime"}
 
 
@@ -27,7 +27,7 @@ def gil_held_by(thread: str) -> StackFrame:
 def display_name(frame: StackFrame) -> str:
     """``function (file or module)``; a file from its package on, long template arguments and argument lists cut to ``...``."""
     if not frame.function:
-        runtime = _RUNTIMES.match(frame.location)
+        runtime = RUNTIMES.match(frame.location)
         if runtime is None:
             return f"[unresolved] ({frame.location})"
         return f"{_RUNTIME_NAMES.get(runtime['name'], 'OpenMP runtime')} ({runtime['library']})"
