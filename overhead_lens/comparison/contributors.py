@@ -22,14 +22,14 @@ def contributors(
 ) -> tuple[Contributor, ...]:
     """The largest contributors to a category's difference at these walls, in ns per call, significant ones first."""
     old, recent = (_times(category, budget, wall_ns) for budget, wall_ns in zip((base, new), walls_ns, strict=True))
-    if category == "wait":
-        old, recent = {**old, **_kernels(base, new)}, {**recent, **_kernels(new, base)}
     rows = []
     for kind, name in {*old, *recent}:
         delta_ns = round(recent.get((kind, name), 0.0) - old.get((kind, name), 0.0))
         shift = None if kind == "operator" else shifts.get((category, name))
         significance = () if shift is None else (shift.interval(), shift.verdict)
         rows.append(Contributor(kind, name, delta_ns, *significance))
+    if category == "wait":
+        rows += _kernels_waited_for(base, new, walls_ns)
     if category == "guard":
         rows += _guards_by_kind(base, new, walls_ns)
     rows = [row for row in rows if row.delta_ns]
@@ -63,8 +63,7 @@ def _guards_by_kind(base: Budget, new: Budget, walls_ns: tuple[int, int]) -> lis
         times: defaultdict[str, float] = defaultdict(float)
         for guard in budget.breakdown.guards:
             times[_kind(guard.guard)] += guard.sampled_ns or 0.0
-        whole_ns = sum(budget.frames.get("guard", {}).values()) * _scale(budget, wall_ns)
-        sides.append(defaultdict(float, _sharing(whole_ns, times)))
+        sides.append(defaultdict(float, _sharing(_whole_ns("guard", budget, wall_ns), times)))
     return [
         Contributor("guard", count_in_words(kind, counts.get(kind, 0)), round(sides[1][kind] - sides[0][kind]))
         for kind in {*sides[0], *sides[1]}
@@ -90,21 +89,36 @@ def _times(category: str, budget: Budget, wall_ns: int) -> Times:
     return times
 
 
+def _whole_ns(category: str, budget: Budget, wall_ns: int) -> float:
+    return sum(budget.frames.get(category, {}).values()) * _scale(budget, wall_ns)
+
+
+def _kernels_waited_for(base: Budget, new: Budget, walls_ns: tuple[int, int]) -> list[Contributor]:
+    """The device's kernels, whose change counts as far as the host's waiting changed: it does not wait for what it overlaps."""
+    old_ns, recent_ns = (_whole_ns("wait", budget, wall) for budget, wall in zip((base, new), walls_ns, strict=True))
+    least_ns, most_ns = sorted((0.0, recent_ns - old_ns))
+    old, recent = _kernels(base, new), _kernels(new, base)
+    return [
+        Contributor("kernel", name, round(min(max(recent.get(name, 0.0) - old.get(name, 0.0), least_ns), most_ns)))
+        for name in {*old, *recent}
+    ]
+
+
 def _sharing(whole_ns: float, recorded_ns: Mapping[str, float]) -> dict[str, float]:
     """The time of a category in proportion to recorded times, which are not taken to one speed of the machine."""
     total_ns = sum(recorded_ns.values())
     return {name: ns * whole_ns / total_ns if total_ns else 0.0 for name, ns in recorded_ns.items()}
 
 
-def _kernels(budget: Budget, other: Budget) -> Times:
+def _kernels(budget: Budget, other: Budget) -> Mapping[str, float]:
     """The device's costliest kernels in ns per call, and the most that kernels which only the other side lists may take.
 
     A kernel missing from a full list takes at most as long as the last one in it. Only the time beyond that has surely changed.
     """
     own, others = (each.breakdown.device.top if each.breakdown.device else () for each in (budget, other))
     most_ns = own[-1].ns if len(own) == LISTED_KERNELS else 0
-    lacking = {("kernel", kernel.name): float(min(kernel.ns, most_ns)) for kernel in others}
-    return {**lacking, **{("kernel", kernel.name): float(kernel.ns) for kernel in own}}
+    lacking = {kernel.name: float(min(kernel.ns, most_ns)) for kernel in others}
+    return {**lacking, **{kernel.name: float(kernel.ns) for kernel in own}}
 
 
 def _add_self_times(node: Operator, category: str, times: Counter[str]) -> None:

@@ -489,24 +489,29 @@ def test_operators_and_kernels_that_moved() -> None:
 
 
 def test_a_kernel_that_left_the_list_of_the_costliest_is_not_gone() -> None:
-    def moved(base: dict[str, int], new: dict[str, int]) -> list[tuple[str, int]]:
+    def moved(base: dict[str, int], new: dict[str, int], waits_ns: tuple[int, int]) -> list[tuple[str, int]]:
         sides = []
-        for kernels in (base, new):
-            made = with_device(budget(wait=5_000), 5_000, 5_000).breakdown
+        for kernels, wait_ns in zip((base, new), waits_ns, strict=True):
+            host = budget(python=10_000 - wait_ns, wait=wait_ns)
+            made = with_device(host, 5_000, wait_ns).breakdown
             assert made.device is not None
             top = tuple(DeviceKernel(name, "compute", 1.0, ns) for name, ns in kernels.items())
-            sides.append(replace(budget(wait=5_000), breakdown=replace(made, device=replace(made.device, top=top))))
+            sides.append(replace(host, breakdown=replace(made, device=replace(made.device, top=top))))
         wait = compare_budgets(*sides).host[HOST_CATEGORIES.index("wait")]
         return [(move.name, move.delta_ns) for move in wait.contributors if move.kind == "kernel"]
 
     seven = {f"k{at}": 1_000 - 100 * at for at in range(1, 8)}
     assert len(seven) == LISTED_KERNELS - 1
     # The eighth and the ninth take 200 and 199 ns, then 199 and 201: k9 took at most 200 before.
-    assert moved({**seven, "k8": 200}, {**seven, "k9": 201}) == [("k9", 1)]
-    assert moved({**seven, "k9": 201}, {**seven, "k8": 200}) == [("k9", -1)]
-    assert moved({**seven, "k8": 200}, {"new": 2_000, **seven}) == [("new", 1_800)]
+    longer, shorter = (5_000, 8_000), (8_000, 5_000)
+    assert moved({**seven, "k8": 200}, {**seven, "k9": 201}, longer) == [("k9", 1)]
+    assert moved({**seven, "k9": 201}, {**seven, "k8": 200}, shorter) == [("k9", -1)]
+    assert moved({**seven, "k8": 200}, {"new": 2_000, **seven}, longer) == [("new", 1_800)]
     # A list that is not full holds all kernels.
-    assert moved({"k1": 900, "k8": 200}, {"k1": 900}) == [("k8", -200)]
+    assert moved({"k1": 900, "k8": 200}, {"k1": 900}, shorter) == [("k8", -200)]
+    # The host waits for no more of a kernel than it waits longer, and for none where it waits no longer.
+    assert moved({"k1": 900}, {"k1": 21_900}, (500, 2_800)) == [("k1", 2_300)]
+    assert moved({"k1": 900}, {"k1": 21_900}, (5_000, 5_000)) == moved({"k1": 900}, {"k1": 21_900}, shorter) == []
 
 
 @given(sizes=SIZES, wall_ns=st.integers(0, 10**6))
