@@ -68,11 +68,13 @@ COLLECTIVE_ARGUMENTS = "record_param_comms"
 
 COMMUNICATION_KERNEL = re.compile(
     r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_?shot_?all_?reduce|multimem_(all|one_shot)"
-    r"|all_?reduce_((one|two)_?shot|fusion_kernel|prototype)|deep_ep::int(ra|er)node(_ll)?::(?!get_dispatch_layout)",
+    r"|all_?reduce_((one|two)_?shot|fusion_kernel|prototype)|scatter_cross_device_store"
+    r"|(deep_|dpsk::)ep::int(ra|er)node(_ll)?::(?!get_dispatch_layout)"
+    r"|hybrid_ep::(dispatch|combine|device_sync)_kernel|Ep(Dispatch|Combine)Int(ra|er)Node",
     re.IGNORECASE,
 )
-"""Kernels of NCCL, RCCL, MSCCL and DeepEP, and the all-reduces of torch's symmetric memory, vLLM, SGLang, FlashInfer,
-TensorRT-LLM and QuickReduce. Not every all-reduce: within a device, normalizations have a ``WarpAllReduce``."""
+"""Kernels of NCCL, RCCL, MSCCL, DeepEP and MORI, and the all-reduces of torch's symmetric memory, vLLM, SGLang, AITER,
+FlashInfer, TensorRT-LLM and QuickReduce. Not every all-reduce: within a device, normalizations have a ``WarpAllReduce``."""
 
 COPY_KERNEL = re.compile(r"__amd_rocclr_(copyBuffer|fillBuffer)|MEMORY_COPY_(HOST|DEVICE)_TO_(HOST|DEVICE)(\.kd)?$")
 """Copies and fills that older ROCm records among the kernels (ROCm/clr, rocclr/device: blit kernels; TraceLens, util.py)."""

@@ -221,7 +221,12 @@ def test_receives_of_two_pairs_of_ranks_are_not_one_collective() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["ncclDevKernel_SendRecv(Args)", "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)"]
+    "name",
+    [
+        "ncclDevKernel_SendRecv(Args)",
+        "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)",
+        "EpDispatchInterNodeKernel_bf16",
+    ],
 )
 def test_exchanges_between_pairs_of_ranks_are_not_one_collective(name: str) -> None:
     """``batch_isend_irecv`` launches by ncclGroupEnd, whose annotation does not say what was batched."""

@@ -25,9 +25,9 @@ _POINT_TO_POINT = re.compile(r"(?:nccl:)?(send|recv)(?: \d+(?:->|<-)\d+)?")
 """``nccl:send 0->1`` where arguments do not say it (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp)."""
 POINT_TO_POINT = frozenset({"send", "recv"})
 """What a pair of ranks does by itself."""
-PAIRWISE_KERNEL = re.compile(r"SendRecv|deep_ep::")
+PAIRWISE_KERNEL = re.compile(r"SendRecv|ep::|Ep(Dispatch|Combine)")
 """Kernels that may end on each rank at another time: NCCL's sends and receives, of an all_to_all or of pairs of ranks that a
-batch does not name, and DeepEP's exchanges of tokens."""
+batch does not name, and exchanges of tokens by DeepEP and MORI."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
 _DOUBLED = frozenset({"all_reduce"})

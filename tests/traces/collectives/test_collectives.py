@@ -55,6 +55,11 @@ def test_kinds_by_their_names(name: str, kind: str) -> None:
         ("quickreduce::allreduce_prototype_twoshot<AllReduceTwoshot<__half, CodecQ4<__half, 4>, true>, __half>(Args)", "all_reduce"),
         ("void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)", ""),
         ("void deep_ep::internode_ll::combine<3, 10, 7168, 9>(void*)", ""),
+        ("void dpsk::ep::internode::combine<false, 8, __nv_bfloat16, 8, 2, 16, 24>(int4*)", ""),
+        ("void hybrid_ep::dispatch_kernel<hybrid_ep::warp_group<4, 0>, 8>(hybrid_ep::dispatch_kernel_param_t<unsigned short>)", ""),
+        ("EpDispatchInterNodeV1KernelLowLatency_bf16", ""),
+        ("void mori::moe::EpCombineIntraNodeKernel<hip_bfloat16>(mori::moe::EpDispatchCombineArgs<hip_bfloat16>)", ""),
+        ("void aiter::reduce_scatter_cross_device_store<__hip_bfloat16, 8>(aiter::RankData*)", "reduce_scatter"),
     ],
 )  # fmt: skip
 def test_fused_and_expert_parallel_kernels_communicate(name: str, kind: str) -> None:
@@ -71,6 +76,7 @@ def test_fused_and_expert_parallel_kernels_communicate(name: str, kind: str) -> 
         "void softmax<BlockAllReduce<MaxOp, float, 256>>(Args)",
         "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)",
         "void deep_ep::internode::get_dispatch_layout<256, 32, 8>(long const*)",
+        "void dpsk::ep::cuda::get_dispatch_layout<256, 32, 8>(long const*)",
         "void flashinfer::trtllm_mnnvl_allreduce::RMSNormLamport<__nv_bfloat16>(Args)",
     ],
 )
