@@ -225,7 +225,10 @@ def test_the_new_name_of_the_external_id_goes_before_the_old(
     assert frame["external"].tolist() == [external, external]
 
 
-def test_what_old_versions_annotate_as_operators_are_annotations(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("operator", ["Operator", "cpu_op"])
+def test_what_old_versions_and_torch_npu_annotate_as_operators_are_annotations(
+    tmp_path: Path, way: str, operator: str
+) -> None:
     names = [
         "aten::mm",
         "ProfilerStep#16",
@@ -233,11 +236,10 @@ def test_what_old_versions_annotate_as_operators_are_annotations(tmp_path: Path,
         "enumerate(DataLoader)#_Iter.__next__",
         "MmBackward",
     ]
-    text = document([*(event(name, "Operator") for name in names), event("ProfilerStep#16", "cpu_op")])
+    text = document([event(name, operator) for name in names])
     frame = read_trace(written(tmp_path, text)).events
-    old = "Operator"
-    assert frame["cat"].tolist() == [old, *["user_annotation"] * 3, old, "cpu_op"]
-    assert frame["name"].tolist() == [*names, "ProfilerStep#16"]
+    assert frame["cat"].tolist() == [operator, *["user_annotation"] * 3, operator]
+    assert frame["name"].tolist() == names
 
 
 def test_an_integer_of_any_length(tmp_path: Path, way: str) -> None:

@@ -30,7 +30,7 @@ from overhead_lens.taxonomy.torch_names import OLD_ANNOTATION
 
 _INT64_MAX = 2**63 - 1
 _FAR_NS = 1_000_000_000
-_OLD_OPERATOR = "Operator"
+_OPERATORS = frozenset({"Operator", "cpu_op"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,9 @@ def _distinct(strings: Sequence[str]) -> tuple[list[str], Ints]:
 
 
 def _with_annotations(values: Mapping[str, Ints], strings: Sequence[str]) -> Sequence[str]:
-    """Give what torch's Python code annotated the category of annotations, as from 1.10 on: until then it was ``Operator``.
+    """Give what torch's Python code annotated the category of annotations, as PyTorch from 1.10 on does.
+
+    Until then it was ``Operator``; torch_npu writes ``cpu_op``.
 
     Args:
         values: ``cat`` is changed in place.
@@ -127,10 +129,10 @@ def _with_annotations(values: Mapping[str, Ints], strings: Sequence[str]) -> Seq
     Returns:
         The strings, and the category.
     """
-    if _OLD_OPERATOR not in strings:
+    annotates = np.array([bool(OLD_ANNOTATION.match(text)) for text in strings])
+    if not annotates.any():
         return strings
-    is_old = np.array([text == _OLD_OPERATOR for text in strings])[values["cat"]]
-    is_old &= np.array([bool(OLD_ANNOTATION.match(text)) for text in strings])[values["name"]]
+    is_old = np.array([text in _OPERATORS for text in strings])[values["cat"]] & annotates[values["name"]]
     np.putmask(values["cat"], is_old, len(strings))
     return [*strings, ANNOTATION_CATEGORY]
 
