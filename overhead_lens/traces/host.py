@@ -303,7 +303,7 @@ class ThreadTimeline:
         in_engine = engine[host.name[self.events[top]]] & ~annotation[top]
         self.is_autograd = bool(in_engine.any()) and 5 * int(dur_ns[top][in_engine].sum()) >= 4 * int(dur_ns[top].sum())
         self.hides_kernels = bool(((self.attribution == host.unknown) & (attribution != host.unknown)).any())
-        self.has_operators = bool((~annotation & ~runtime).any())
+        self.has_operators = bool((host.operator | host.python)[self.events].any())
 
     def _decide_by_caller(self, caller: Ints, calls_torch: Bools) -> None:
         """Attribute C functions by their callers, where their own names do not tell."""

@@ -178,6 +178,11 @@ def test_a_users_annotation_makes_no_thread_autograds() -> None:
     assert not thread.is_autograd
 
 
+def test_nothing_tells_what_is_between_events_of_another_profiler() -> None:
+    analysis = analyzer_of(drawn("[--)        ", "hipMemcpyAsync", ""), drawn("        [--)", "MatMul", "")).analysis()
+    assert host(analysis.host) == {"unattributed": 11}
+
+
 def test_a_backward_pass_of_an_old_version_is_on_another_thread() -> None:
     old = "Operator"
     analysis = analyzer_of(
