@@ -24,6 +24,9 @@ _KNOWN = (
     | {"gpu_user_annotation", "Trace", torch_names.PROFILER_OVERHEAD, "cuda_sync", torch_names.PROFILER_RANGE}
 )
 WITH_STACKS = "recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold"
+_NO_DEVICE = "no work of a device was recorded, though {}: operators that wait for it look like ones that compute"
+WITHOUT_DEVICE = _NO_DEVICE.format("the file names one")
+_LOST_DEVICE = _NO_DEVICE.format("its driver was called")
 HIDDEN_KERNELS = (
     "compiled code on the CPU is unattributed where no event tells its kernels from its Python:"
     " with_stack=True shows the kernels, but not those of cpp_wrapper"
@@ -92,6 +95,8 @@ def trace_notes(
         notes.append(_ESTIMATE_BY_VIEWS if floor.of_views else _ESTIMATE_BY_CALLS)
     if analysis.host and floor is None and any(cost.category == "dispatcher" for cost in analysis.operators):
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
+    if analysis.operators and not analysis.devices:
+        notes += _without_device(trace)
     if any(timeline.hides_kernels for timeline in timelines):
         notes.append(HIDDEN_KERNELS)
     notes += _warm_up(analysis)
@@ -101,6 +106,12 @@ def trace_notes(
         )
     notes += module_notes(analysis.modules, has_operators=bool(analysis.operators), has_stacks=has_stacks)
     return tuple(notes)
+
+
+def _without_device(trace: Trace) -> list[str]:
+    if where(trace.events["cat"], RUNTIME.__contains__).any():
+        return [_LOST_DEVICE]
+    return [WITHOUT_DEVICE] if trace.device_properties else []
 
 
 def _warm_up(analysis: TraceAnalysis) -> list[str]:

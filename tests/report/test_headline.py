@@ -19,6 +19,7 @@ LOADING = (
     call("                    [)", 2),
     kernel("                     [----)", 2),
 )
+LOADED = LOADING[0], drawn("             [---)", "aten::mm")
 STACK = drawn("[---------------------------)", "train.py(12): step", "python_function")
 COMMUNICATION = (
     call("[)", 1),
@@ -60,7 +61,7 @@ def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
     assert of(
         *LOADING[1:], drawn("[----------------------------------------)", "train.py(12): step", "python_function")
     ) == (
-        "No single cause: the device computes 22%, idles 78% of the window; at most 5% is one thing: launches by the host come "
+        "No single cause: the device computes 22%, idles 78% of the window; the largest that is known: launches by the host come "
         "2 ns (5%) too late, led by cudaLaunchKernel 1 ns at train.py:12."
     )
 
@@ -79,6 +80,9 @@ def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
         ),
         (COMMUNICATION, {}, ""),
         ((kernel("[--)", 1),), {}, "Record with activities=[CPU, CUDA] to see what the host does."),
+        (LOADED, {}, "Record with with_stack=True to see which line."),
+        (LOADED, {"deviceProperties": [{"id": 0}]}, "Record with activities=[CPU, CUDA] to see what the device does."),
+        ((*LOADED, call("    [)", 1)), {"deviceProperties": [{"id": 0}]}, "Record with with_stack=True to see which line."),
     ],
 )
 def test_what_would_tell_more(entries: tuple[dict[str, Any], ...], metadata: dict[str, Any], hint: str) -> None:

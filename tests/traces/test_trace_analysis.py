@@ -586,6 +586,26 @@ def test_health() -> None:
     assert "synchronize the device" in notes
 
 
+@pytest.mark.parametrize(
+    ("entries", "metadata", "why"),
+    [
+        ((), {}, ""),
+        ((), {"deviceProperties": [{"id": 0}]}, "the file names one"),
+        ((call("   [)", 1),), {"deviceProperties": [{"id": 0}]}, "its driver was called"),
+        ((call("   [)", 1), kernel("    [)", 1)), {"deviceProperties": [{"id": 0}]}, ""),
+    ],
+)
+def test_a_device_whose_work_is_not_in_the_trace(
+    entries: tuple[dict[str, Any], ...], metadata: dict[str, Any], why: str
+) -> None:
+    notes = analyzer_of(drawn("[--------)", "aten::mm"), *entries, **metadata).analysis().notes
+    assert [note for note in notes if "device" in note] == (
+        [f"no work of a device was recorded, though {why}: operators that wait for it look like ones that compute"]
+        if why
+        else []
+    )
+
+
 HOST_NAMES = [
     VIEW,
     "aten::mm",
