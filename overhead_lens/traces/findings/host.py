@@ -163,12 +163,14 @@ def _memory(recorded: Recorded) -> Iterator[Located]:
 def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     """Time beyond the median of launching calls that take at least ``LONG`` times the median; of graphs' launches beyond theirs.
 
-    MTIA's runtime also records whole parts of a program: what holds operators or annotations is not a call.
+    MTIA's runtime also records whole parts of a program: what holds operators or annotations is not a call. A copy whose device
+    event was not recorded may itself take as long.
     """
     host = recorded.host
     launches = passing(host.attributions, lambda each: each.category == "launch")[host.attribution]
     ends_ns = host.start_ns + host.dur_ns
     launches &= ~passing(host.names, torch_names.INSTANTIATES.match)[host.name]
+    launches &= ~passing(host.names, torch_names.ANY_COPY.search)[host.name] | (recorded.launched[host.rows] >= 0)
     calls = np.flatnonzero(launches & host.runtime & (host.dur_ns > 0) & (recorded.waits_from_ns >= ends_ns))
     if not len(calls):
         return
