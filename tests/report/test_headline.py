@@ -91,6 +91,25 @@ def test_what_would_tell_more(entries: tuple[dict[str, Any], ...], metadata: dic
     assert (told.endswith(f" {hint}"), len(hints)) == (True, 1) if hint else hints == []
 
 
+@pytest.mark.parametrize(
+    ("entries", "issues", "why"),
+    [
+        ((drawn("[--)", "hipMalloc", ""),), {"no_category": 1}, "its events have no category"),
+        ((), {"begin_end_event": 4}, "its events begin and end apart"),
+        (
+            (drawn("[--)", "MatMul", ""),),
+            {"begin_end_event": 4, "no_category": 1},
+            "its events begin and end apart and have no category",
+        ),
+        ((drawn("[--)", "aten::mm"), drawn("[--)", "aclnnMm", "", thread=WORKER)), {"no_category": 1}, ""),
+        ((call("[)", 1), kernel("  [)", 1)), {"begin_end_event": 4}, ""),
+    ],
+)
+def test_a_trace_that_another_profiler_wrote(entries: tuple[dict[str, Any], ...], issues: dict[str, int], why: str) -> None:
+    said = headline(replace(analyzer_of(*entries).analysis(), issues=issues))
+    assert (said == f"torch.profiler did not export this trace: {why}, so most of it cannot be analyzed.") == bool(why)
+
+
 def test_a_file_that_is_cut_off_may_lack_the_cause() -> None:
     """The profiler writes the host's events first: those that are lost are not the last ones in time."""
     analysis = replace(analyzer_of(*LOADING).analysis(), issues={"truncated": 1})

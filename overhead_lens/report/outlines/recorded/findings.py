@@ -14,6 +14,7 @@ from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.units import format_bytes, format_ns
 
 NO_CAUSE = "No single cause"
+_FOREIGN = {"begin_end_event": "begin and end apart", "no_category": "have no category"}
 _MOST = 3
 _LEAST_SHARE, _IDLES = 0.005, 0.1
 _MOST_PLACE = 60
@@ -45,7 +46,15 @@ def _evidence(evidence: Evidence) -> str:
 
 def headline(analysis: TraceAnalysis) -> str:
     """The cause in a trace, as far as known, and how to record more."""
-    return " ".join([_cause(analysis), *_hints(analysis)])
+    return _foreign(analysis) or " ".join([_cause(analysis), *_hints(analysis)])
+
+
+def _foreign(analysis: TraceAnalysis) -> str:
+    """What shows that another profiler wrote a trace without operators and devices; empty if nothing does."""
+    shown = [text for reason, text in _FOREIGN.items() if reason in analysis.issues]
+    if not shown or analysis.operators or analysis.devices:
+        return ""
+    return f"torch.profiler did not export this trace: its events {' and '.join(shown)}, so most of it cannot be analyzed."
 
 
 def _cause(analysis: TraceAnalysis) -> str:
