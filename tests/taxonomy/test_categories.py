@@ -727,6 +727,10 @@ def test_operators_of_entries(entry: str, operator: str) -> None:
         ("hipMemMap", "hip_runtime", "allocation"),
         ("hipMemcpyAsync", "hip_runtime", "launch"),
         ("train.py(3): f", "python_function", "python"),
+        ("_C::shm_allreduce", "cpu_op", "wait"),
+        ("_C::shm_recv_tensor_list", "cpu_op", "wait"),
+        ("sgl_kernel::shm_allgather", "cpu_op", "wait"),
+        ("_C::init_shm_manager", "cpu_op", "dispatcher"),
         ("something", "of_a_new_kind", "unattributed"),
     ],
 )
