@@ -139,7 +139,7 @@ LOADS_DATA = re.compile(r"enumerate\(DataLoader\)#|(.*/)?torch/utils/data/datalo
 OLD_ANNOTATION = re.compile(
     rf"{PROFILER_STEP.pattern}|Optimizer\.(step|zero_grad)#|enumerate\(DataLoader\)#|DistributedDataParallel\.forward$"
 )
-"""What torch's Python code annotates, which PyTorch up to 1.9 and torch_npu record as operators (also ``nn/parallel/distributed.py``)."""
+"""What torch's Python code annotates (also ``nn/parallel/distributed.py``); PyTorch up to 1.9 and torch_npu record operators."""
 
 PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"})
 """Operators that multiply matrices."""

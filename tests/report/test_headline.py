@@ -82,7 +82,11 @@ def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
         ((kernel("[--)", 1),), {}, "Record with activities=[CPU, CUDA] to see what the host does."),
         (LOADED, {}, "Record with with_stack=True to see which line."),
         (LOADED, {"deviceProperties": [{"id": 0}]}, "Record with activities=[CPU, CUDA] to see what the device does."),
-        ((*LOADED, call("    [)", 1)), {"deviceProperties": [{"id": 0}]}, "Record with with_stack=True to see which line."),
+        (
+            (*LOADED, call("    [)", 1)),
+            {"deviceProperties": [{"id": 0}]},
+            "Record with with_stack=True to see which line.",
+        ),
     ],
 )
 def test_what_would_tell_more(entries: tuple[dict[str, Any], ...], metadata: dict[str, Any], hint: str) -> None:
@@ -105,7 +109,9 @@ def test_what_would_tell_more(entries: tuple[dict[str, Any], ...], metadata: dic
         ((call("[)", 1), kernel("  [)", 1)), {"begin_end_event": 4}, ""),
     ],
 )
-def test_a_trace_that_another_profiler_wrote(entries: tuple[dict[str, Any], ...], issues: dict[str, int], why: str) -> None:
+def test_a_trace_that_another_profiler_wrote(
+    entries: tuple[dict[str, Any], ...], issues: dict[str, int], why: str
+) -> None:
     said = headline(replace(analyzer_of(*entries).analysis(), issues=issues))
     assert (said == f"torch.profiler did not export this trace: {why}, so most of it cannot be analyzed.") == bool(why)
 

@@ -262,7 +262,9 @@ def test_counters_hold_launches_back(counters: bool) -> None:
 def test_a_copy_without_its_device_event_may_itself_take_as_long() -> None:
     entries = [timed(10_000 * at, 1_000, "cudaLaunchKernel", "cuda_runtime") for at in range(3)]
     assert "slow_launches" not in findings(*entries, timed(50_000, 30_000, "cudaMemcpyAsync", "cuda_runtime"))
-    assert findings(*entries, timed(50_000, 30_000, "cudaMemsetAsync", "cuda_runtime"))["slow_launches"].bound_ns == 29_000
+    assert (
+        findings(*entries, timed(50_000, 30_000, "cudaMemsetAsync", "cuda_runtime"))["slow_launches"].bound_ns == 29_000
+    )
 
 
 @pytest.mark.parametrize("inside", ["", "cpu_op", "user_annotation"])
