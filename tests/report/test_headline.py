@@ -116,6 +116,13 @@ def test_a_trace_that_another_profiler_wrote(
     assert (said == f"torch.profiler did not export this trace: {why}, so most of it cannot be analyzed.") == bool(why)
 
 
+@pytest.mark.parametrize("issues", [{"damaged_event": 3}, {"other_category": 2}])
+def test_a_trace_of_which_everything_was_left_out(issues: dict[str, int]) -> None:
+    analysis = replace(analyzer_of().analysis(), issues=issues)
+    assert headline(analysis) == "Nothing in the trace can be analyzed: its events were left out."
+    assert headline(replace(analysis, issues={"truncated": 1})) == "The trace holds neither host nor device work."
+
+
 def test_a_file_that_is_cut_off_may_lack_the_cause() -> None:
     """The profiler writes the host's events first: those that are lost are not the last ones in time."""
     analysis = replace(analyzer_of(*LOADING).analysis(), issues={"truncated": 1})

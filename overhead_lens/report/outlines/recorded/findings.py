@@ -64,6 +64,8 @@ def _cause(analysis: TraceAnalysis) -> str:
         if analysis.memory:
             largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
             return f"Only memory was recorded: most is live on {largest.device}, {format_bytes(largest.peak_bytes)}."
+        if analysis.issues.keys() - {"truncated"}:
+            return "Nothing in the trace can be analyzed: its events were left out."
         return "The trace holds neither host nor device work."
     first = analysis.findings[0] if analysis.findings else None
     if first is None:
