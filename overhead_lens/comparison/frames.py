@@ -19,7 +19,7 @@ import numpy as np
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.stats.distributions import binomial_upper_tail, holm
-from overhead_lens.stats.overdispersion import overdispersion
+from overhead_lens.stats.overdispersion import overdispersion_by_size
 from overhead_lens.stats.values import Floats, Interval
 
 _TWO_SIDED_95 = 1.96
@@ -66,7 +66,7 @@ def frame_shifts(base: Budget, new: Budget, walls_ns: tuple[int, int], level: fl
     counts = [side.sum(axis=1) for side in sides]
     shifts = {
         key: _shift((float(old), float(recent)), (per_ns[0], per_ns[1]), float(dispersion))
-        for key, old, recent, dispersion in zip(keys, *counts, overdispersion(sides), strict=True)
+        for key, old, recent, dispersion in zip(keys, *counts, overdispersion_by_size(sides), strict=True)
         if old + recent >= _LEAST_STACKS
     }
     adjusted = holm([shift.p_value for shift in shifts.values()])

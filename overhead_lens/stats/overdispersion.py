@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from overhead_lens.stats.values import Floats
+from overhead_lens.stats.values import Bools, Floats
 
 
 def overdispersion(sides: Sequence[Floats]) -> Floats:
@@ -22,6 +22,25 @@ def overdispersion(sides: Sequence[Floats]) -> Floats:
     Args:
         sides: Counts by side, shape ``(rows, processes)`` or ``(rows, blocks)``.
     """
+    own, is_known = _of_rows(sides)
+    usual = float(np.median(own[is_known])) if is_known.any() else 1.0
+    return np.maximum(own, max(1.0, usual))
+
+
+def overdispersion_by_size(sides: Sequence[Floats]) -> Floats:
+    """``overdispersion``, and at least what the row's size suggests, shape ``(rows,)``.
+
+    If all times differ between processes by the same share, a count's overdispersion less 1 grows in proportion to the count. The
+    proportion is fitted to all rows: two or three processes can agree by chance in one row, but not in many.
+    """
+    own, _ = _of_rows(sides)
+    sizes = np.sum([counts.sum(axis=1) for counts in sides], axis=0)
+    slope = float(sizes @ (own - 1)) / max(float(sizes @ sizes), 1.0)
+    return np.maximum(overdispersion(sides), 1 + slope * sizes)
+
+
+def _of_rows(sides: Sequence[Floats]) -> tuple[Floats, Bools]:
+    """Each row's own overdispersion, and whether it is known; else it is 1."""
     chi_square = np.zeros(len(sides[0]))
     degrees_of_freedom = np.zeros(len(sides[0]))
     for counts in sides:
@@ -31,6 +50,5 @@ def overdispersion(sides: Sequence[Floats]) -> Floats:
         distance = np.divide((counts - expected) ** 2, variance, out=np.zeros_like(counts), where=variance > 0)
         chi_square += distance.sum(axis=1)
         degrees_of_freedom += (variance > 0).any(axis=1) * (counts.shape[1] - 1)
-    own = np.divide(chi_square, degrees_of_freedom, out=np.ones_like(chi_square), where=degrees_of_freedom > 0)
-    usual = float(np.median(own[degrees_of_freedom > 0])) if (degrees_of_freedom > 0).any() else 1.0
-    return np.maximum(own, max(1.0, usual))
+    is_known = degrees_of_freedom > 0
+    return np.divide(chi_square, degrees_of_freedom, out=np.ones_like(chi_square), where=is_known), is_known

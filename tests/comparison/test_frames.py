@@ -78,6 +78,22 @@ def test_stacks_that_come_in_clumps_count_for_fewer() -> None:
     assert added[0].error_ns == pytest.approx(math.sqrt(clump) * added[1].error_ns)
 
 
+@pytest.mark.parametrize("processes", [2, 3])
+def test_frames_that_differ_between_few_processes_are_rarely_clear(processes: int) -> None:
+    # Times of 40 frames differ by 30 % from process to process of either side, and the sides do not differ.
+    random = np.random.default_rng(1)
+    clear = 0
+    for _ in range(200):
+        weights = random.dirichlet(np.full(40, 0.5))
+        sides = []
+        for _ in range(2):
+            ns = weights[:, None] * np.exp(random.normal(0.0, 0.3, (40, processes)))
+            counts = np.array([random.multinomial(500, each / each.sum()) for each in ns.T]).T
+            sides.append(sampled({("python", str(frame)): row for frame, row in enumerate(counts)}))
+        clear += any(shift.clear for shift in frame_shifts(*sides, (1_000, 1_000), level=0.975).values())
+    assert clear <= 0.025 * 200
+
+
 def test_no_frame_of_few_stacks_and_none_of_one_process_is_tested() -> None:
     few = sampled({("python", "old"): [100, 100], ("kernel", "few"): [4, 5]})
     none = sampled({("python", "old"): [100, 100]})
