@@ -67,7 +67,8 @@ _EXPLAINED = {
     "bad_counter_event": "counter events hold no finite number and were left out ({n}): their curves have gaps there",
     "bad_memory_event": "memory events do not say how many bytes and were left out ({n})",
     "no_category": (
-        "events have no category, so torch.profiler did not export them ({n}): they count as host work, even those of a device"
+        "events have no category, so another profiler or EventList.export_chrome_trace wrote them ({n}): they count as host "
+        "work, even those of a device"
     ),
     "other_category": "events of categories that are neither host nor device work were left out ({n})",
 }

@@ -48,9 +48,9 @@ def straggler_lines(stragglers: Stragglers) -> list[str]:
     if not stragglers.holders:
         return []
     first, repeated, pairs = stragglers.holders[0], stragglers.repeated, stragglers.pairs
-    costs = f"it comes last {first.last:,} times and costs them {format_ns(first.lost_ns)} together"
-    sooner = f"at most {format_ns(first.lead_ns)} sooner would these collectives end"
-    lines = [f"The others wait most for rank {first.rank}: {costs}; {sooner}."]
+    costs = f"it comes last {first.last:,} times, and their waits for it sum to {format_ns(first.lost_ns)}"
+    sooner = f"If only it were faster, these collectives would end at most {format_ns(first.lead_ns)} sooner"
+    lines = [f"The others wait most for rank {first.rank}: {costs}. {sooner}."]
     if pairs:
         lines.append(f"{_stays(repeated, pairs)}: in {repeated} of {pairs} steps it is the rank of the step before.")
     if passed_ns := sum(holder.passed_on_ns for holder in stragglers.holders):
