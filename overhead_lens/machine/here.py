@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import queue
@@ -36,9 +37,13 @@ class Here(Process):
         return os.getpid()
 
     def __enter__(self) -> Here:
+        self._is_frozen = gc.get_freeze_count() > 0
         return self
 
     def __exit__(self, *_: object) -> None:
+        # The warm-up freezes what the collector knows, unless the program did so itself; this process goes on.
+        if not self._is_frozen:
+            gc.unfreeze()
         self._requests.close()
         self._received.close()
 

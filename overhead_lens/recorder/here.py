@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -45,11 +44,7 @@ def record_here(request: Request, function: Callable[..., Any], arguments: Argum
         side = Side.of(request, folder, listener, [make() for make in _INSTRUMENTS])
         with ThreadPoolExecutor(1, "recorder") as recorder:
             path = recorder.submit(_record, side, here, started)
-            try:
-                here.serve()
-            finally:
-                # The warm-up has frozen what the collector knows; this process goes on.
-                gc.unfreeze()
+            here.serve()
             return path.result()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +54,19 @@ def test_the_calling_thread_makes_the_calls() -> None:
         warm = _asked(here, lambda: here.ask(WARM_UP))
     assert isinstance(warm, WarmUp)
     assert seen == {(threading.get_ident(), False, 1, 2)}
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_what_the_program_froze_stays_frozen_and_nothing_else(is_frozen: bool) -> None:
+    if is_frozen:
+        gc.freeze()
+    before = gc.get_freeze_count()
+    with Here() as here:
+        here.session.workload = of_callable(len, Arguments(([1],)), None)
+        _asked(here, lambda: here.ask(WARM_UP))
+    assert (before > 0) == is_frozen
+    # A frozen object that is released leaves.
+    assert before - 100 <= gc.get_freeze_count() <= before
 
 
 def test_it_says_what_it_calls() -> None:
