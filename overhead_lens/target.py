@@ -121,10 +121,12 @@ def parse_target(text: str, inputs: str | None = None) -> Target:
         raise UsageError(f"{text} is built in and makes its own inputs: leave --inputs out")
     if _DOTTED.fullmatch(inputs) and not inputs.endswith(".py"):
         return _with_inputs(target, Target(f"{_place(target)}:{inputs}", target.file, target.module, inputs))
-    maker = _parse(inputs)
-    if maker.name is None:
-        raise UsageError(f"--inputs names a function that returns the arguments, {inputs}:make, not {inputs}")
-    return _with_inputs(target, maker)
+    name = inputs.rpartition(":")[2]
+    if not _DOTTED.fullmatch(name) or name.endswith(".py"):
+        raise UsageError(
+            f"--inputs names a function that returns the arguments, as make or my.py:make do, not {inputs}"
+        )
+    return _with_inputs(target, _parse(inputs))
 
 
 def _parse(text: str) -> Target:

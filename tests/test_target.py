@@ -256,10 +256,11 @@ class TestParseFunctions:
         assert parse_target("a.b:f", "make").inputs == Target("a.b:make", module="a.b", name="make")
         assert parse_target("a.b:f", "make") == parse_target("a.b:f", "a.b:make")
 
-    def test_inputs_that_name_no_function(self, folder):
+    @pytest.mark.parametrize("inputs", ["mine.py", "make()", "mine.py:make()", "lambda: (1,)"])
+    def test_inputs_that_name_no_function(self, folder, inputs):
         write(folder / "mine.py", "")
-        assert complaint(parse_target, "mine.py:f", "mine.py") == (
-            "--inputs names a function that returns the arguments, mine.py:make, not mine.py"
+        assert complaint(parse_target, "mine.py:f", inputs) == (
+            f"--inputs names a function that returns the arguments, as make or my.py:make do, not {inputs}"
         )
 
     def test_a_built_in_scenario_makes_its_own(self):
@@ -406,17 +407,23 @@ class TestFunctions:
     def test_what_cannot_be_loaded(self, text, inputs, message):
         assert complaint(self.of, text, inputs).startswith(message)
 
+    def test_arguments_by_name(self, folder):
+        write(folder / "named.py", "def f(*, x, y=0): ...\ndef make(): return {'x': 1}\ndef other(): return {'z': 1}\n")
+        assert self.of("named.py:f", "make").inputs(None) == Arguments(by_name={"x": 1})
+        message = complaint(self.of("named.py:f", "other").inputs, None)
+        assert message.startswith("named.py:f takes (x, y), not the 1 that named.py:other returns: ")
+
     @pytest.mark.parametrize(
         ("inputs", "message"),
         [
-            ("one", "mine.py:one must return a tuple of the arguments, not int: return (x,)"),
+            ("one", "mine.py:one must return a tuple of the arguments, or a dict by name, not int: return (x,)"),
             (
                 "many",
                 "mine.py:two takes (x, y, scale), not the 3 that mine.py:many returns: too many positional arguments",
             ),
             (
                 "nothing",
-                "mine.py:nothing must return a tuple of the arguments, not NoneType: return (x,)",
+                "mine.py:nothing must return a tuple of the arguments, or a dict by name, not NoneType: return (x,)",
             ),
             ("failing", "mine.py:failing failed: ValueError: no way"),
             ("two", "mine.py:two failed: TypeError: two() missing 1 required positional argument: 'x'"),

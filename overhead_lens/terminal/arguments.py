@@ -44,7 +44,11 @@ StoredTarget = Annotated[
 ]
 Inputs = Annotated[
     str | None,
-    option(TARGET, "--inputs FUNCTION", "Function that returns the target's arguments as a tuple, e.g. my.py:make."),
+    option(
+        TARGET,
+        "--inputs FUNCTION",
+        "Function that returns the target's arguments as a tuple, or a dict by name, e.g. my.py:make.",
+    ),
 ]
 Compile = Annotated[bool, option(TARGET, "-c --compile", "Compile the call with torch.compile.")]
 Device = Annotated[str | None, option(TARGET, "--device DEVICE", "Shorthand for -p device=DEVICE; for scenarios.")]

@@ -155,10 +155,11 @@ def _arguments(
         arguments = make()
     except Exception as error:
         raise UsageError(f"{label} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    if isinstance(arguments, tuple):
-        arguments = Arguments(arguments)
+    if isinstance(arguments, (tuple, dict)):
+        arguments = Arguments(arguments) if isinstance(arguments, tuple) else Arguments(by_name=arguments)
     if not isinstance(arguments, Arguments):
-        raise UsageError(f"{label} must return a tuple of the arguments, not {type(arguments).__name__}: return (x,)")
+        a_tuple = "a tuple of the arguments, or a dict by name"
+        raise UsageError(f"{label} must return {a_tuple}, not {type(arguments).__name__}: return (x,)")
     _check_fit(function, arguments, target)
     values = None if target.arguments is None else target.arguments.with_suffix(VALUES)
     if values is None or not values.is_file():
