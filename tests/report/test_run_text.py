@@ -117,6 +117,14 @@ def test_a_run_of_which_little_is_known() -> None:
     assert killed.splitlines()[2] == f"it ended with signal {signal.strsignal(9)}"
 
 
+def test_slow_steps_of_a_run_without_stacks_have_their_heading() -> None:
+    made = run_budget(run_of(*bare(*(19 * [MS]), 9 * MS), reason="Yama forbids it"), CLASSIFIER)
+    lines = printed(made).splitlines()
+    at = next(at for at, line in enumerate(lines) if line.lstrip().startswith("step "))
+    assert made.slowest
+    assert lines[at - 1] == "Slowest bare steps"
+
+
 def test_ranks_of_a_job() -> None:
     slow, fast = (
         run_budget(run_of(*bare(*(20 * [ns])), turns=([main(stack, 1_000)],), rank=rank), CLASSIFIER)

@@ -68,6 +68,7 @@ def run_outline(run: RunBudget) -> Outline:
         warnings=run.warnings,
         ends=[f"capture: {stored}", f"try: overhead-lens advise {shlex.quote(stored)}"] if stored else [],
         origin=partial(origin, stored, run.environment, [("program", title(run))]),
+        has_answer=bool(run.samples),
     )
 
 
@@ -87,6 +88,7 @@ def end_to_end_outline(comparison: EndToEnd) -> Outline:
         sections=Section.filled(missed, *rest),
         warnings=(*run.warnings, *comparison.notes),
         ends=(),
+        has_answer=True,
     )
 
 
@@ -102,6 +104,7 @@ def job_outline(job: RunJob) -> Outline:
         title=f"{len(job.ranks)} ranks of one job: {shlex.join(slowest.command)}",
         sentence=f"Rank {slowest.rank} is the slowest: {format_ns(own_ns)} per {slowest.per}{besides}{beyond}.{why}",
         sections=Section.filled(_ranks(job), *outline.sections),
+        has_answer=True,
     )
 
 
