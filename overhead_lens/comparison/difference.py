@@ -184,7 +184,16 @@ def _guards(category: str, verdict: str, aligned: Aligned) -> str:
     return f" ({', '.join(kinds[:_GUARD_KINDS])})" if kinds else ""
 
 
+def _settings(budget: Budget) -> dict[str, object]:
+    environment = budget.breakdown.environment
+    return {"float32_matmul": environment.get("float32_matmul"), **environment.get("settings", {})}
+
+
 def _warnings(base: Budget, new: Budget, aligned: Aligned) -> Iterator[str]:
+    old, recent = _settings(base), _settings(new)
+    both = [name for name in old if None not in (old[name], recent.get(name))]
+    if differing := mismatches({name: old[name] for name in both}, {name: recent[name] for name in both}):
+        yield f"torch's settings differ: {'; '.join(differing)}"
     if len({budget.breakdown.environment.get("reference") for budget in (base, new)}) > 1:
         yield "the two captures timed different reference loops: what the machine's speed changed is not taken out"
     elif aligned.drift:

@@ -36,7 +36,8 @@ def overdispersion_by_size(sides: Sequence[Floats]) -> Floats:
     own, _ = _of_rows(sides)
     sizes = np.sum([counts.sum(axis=1) for counts in sides], axis=0)
     slope = float(sizes @ (own - 1)) / max(float(sizes @ sizes), 1.0)
-    return np.maximum(overdispersion(sides), 1 + slope * sizes)
+    by_size: Floats = np.maximum(overdispersion(sides), 1 + slope * sizes)
+    return by_size
 
 
 def _of_rows(sides: Sequence[Floats]) -> tuple[Floats, Bools]:

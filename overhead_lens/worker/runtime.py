@@ -12,6 +12,7 @@ import torch
 
 from overhead_lens.worker.loop import REFERENCE
 from overhead_lens.worker.session import Session
+from overhead_lens.worker.settings import Settings
 from overhead_lens.worker.workload import devices_of
 
 _VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "CUDA_", "MALLOC_", "LD_PRELOAD", "PYTHONHASHSEED")
@@ -26,7 +27,7 @@ def cuda_device(session: Session) -> torch.device:
 
 
 def describe_runtime(session: Session) -> dict[str, Any]:
-    """Versions, thread counts, the reference loop and the environment variables that change how torch runs."""
+    """Versions, thread counts, settings, the reference loop and the environment variables that change how torch runs."""
     environ = {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)}
     return {
         "python": platform.python_version(),
@@ -41,9 +42,20 @@ def describe_runtime(session: Session) -> dict[str, Any]:
         "numba": getattr(sys.modules.get("numba"), "__version__", None),
         "gpu": torch.cuda.get_device_name(cuda_device(session)) if torch.cuda.is_available() else None,
         "float32_matmul": float32_products(),
+        "settings": _settings(),
         "reference": REFERENCE,
         "variables": environ,
     }
+
+
+def _settings() -> dict[str, bool | None]:
+    """Settings of torch that choose kernels."""
+    switches = {name.removeprefix("_set_"): value for name, value in Settings.of_this_process().switches.items()}
+    allow_tf32: bool | None = None
+    with contextlib.suppress(RuntimeError):  # it differs between convolutions and recurrent layers
+        allow_tf32 = torch.backends.cudnn.allow_tf32
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    return {**switches, "cudnn_allow_tf32": allow_tf32, "deterministic_algorithms": deterministic}
 
 
 def float32_products() -> str:

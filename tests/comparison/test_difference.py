@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,6 +56,20 @@ def test_stacks_and_a_trace_blame_no_category() -> None:
     assert {change.verdict for change in delta.host} == {"inconclusive"}
     line = "the base's categories are divided by samples, the new capture's by trace: no category can be blamed"
     assert line in delta.warnings
+
+
+def test_settings_of_torch_that_differ_are_named() -> None:
+    plain = budget(0.001, python=1_000)
+
+    def under(**environment: Any) -> Budget:
+        return replace(plain, breakdown=replace(plain.breakdown, environment=environment))
+
+    base = under(float32_matmul="highest", settings={"cudnn_benchmark": False, "cudnn_enabled": True, "gone": 1})
+    new = under(float32_matmul="high", settings={"cudnn_benchmark": True, "cudnn_enabled": True, "came": 1})
+    line = "torch's settings differ: float32_matmul: 'highest' against 'high'; cudnn_benchmark: False against True"
+    assert [line] == [each for each in compare_budgets(base, new).warnings if each.startswith("torch's")]
+    for unknown in (under(), plain):
+        assert not any("settings" in each for each in compare_budgets(base, unknown).warnings)
 
 
 @pytest.mark.parametrize(

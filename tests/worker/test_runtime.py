@@ -30,6 +30,29 @@ def test_the_precision_of_products_is_known() -> None:
         torch.set_float32_matmul_precision("highest")
 
 
+def test_settings_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = describe_runtime(session())["settings"]
+    assert (before["cudnn_benchmark"], before["cudnn_allow_tf32"], before["deterministic_algorithms"]) == (
+        *(False, True, False),
+    )
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    after = describe_runtime(session())["settings"]
+    assert {name: value for name, value in after.items() if value != before[name]} == {
+        "cudnn_allow_tf32": False,
+        "cudnn_benchmark": True,
+    }
+
+
+def test_a_setting_that_torch_does_not_say_in_one_word_is_unknown() -> None:
+    torch.backends.cudnn.conv.fp32_precision = "ieee"
+    try:
+        assert describe_runtime(session())["settings"]["cudnn_allow_tf32"] is None
+    finally:
+        torch.backends.cudnn.conv.fp32_precision = "tf32"
+    assert describe_runtime(session())["settings"]["cudnn_allow_tf32"] is True
+
+
 def test_the_precision_of_products_may_differ_by_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     """After ``torch.backends.cuda.matmul.fp32_precision = "tf32"`` torch refuses to say it in one word."""
 
