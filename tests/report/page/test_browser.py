@@ -159,8 +159,11 @@ def test_an_icicle_is_searched(chromium: Any, pages: dict[str, tuple[Any, Path]]
         search.fill("at::_ops")
         whole = shown.page.evaluate(SUMMED, "at::_ops")
         assert output.inner_text() == f"{whole['frames']} frames, {whole['percent']} % of the width"
-        search.fill("no such frame")
-        assert output.inner_text() == "no frame of that name is shown"
+        # What is folded is named by its number of frames.
+        assert shown.page.evaluate("document.getElementById('icicles').textContent.includes(' smaller frame')")
+        for words in ("no such frame", "smaller frame"):
+            search.fill(words)
+            assert output.inner_text() == "no frame of that name is shown"
         search.press("Escape")
         assert output.inner_text() == ""
         assert tree.query_selector_all(".tile.other") == []

@@ -152,6 +152,15 @@ def test_the_page_says_what_is_folded_of_a_difference() -> None:
     assert said.lines[1:] == ["Folded: 2 frames of less than 0.05% each or beyond the 1,200 largest."]
 
 
+def test_a_difference_draws_no_more_frames_than_said_even_if_all_are_of_one_size() -> None:
+    side = tree(*(stack(f"f{at} (a.py:1)", count=1) for at in range(1_500)))
+    picture, said = difference_icicle(side, side, (1_000, 1_000), "call")
+    assert isinstance(picture, Icicle)
+    assert len(picture.tree.tiles) == 1_200
+    assert isinstance(said, Notes)
+    assert said.lines[1:] == ["Folded: 301 frames of less than 0.05% each or beyond the 1,200 largest."]
+
+
 NAMES = st.sampled_from(["f (a.py:1)", "g (a.py:2)", "f (b.py:1)", ADD, EMPTY])
 STACKS = st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=6), st.integers(1, 50)), min_size=1, max_size=12)
 

@@ -61,6 +61,12 @@ def test_a_counter_that_stays_at_a_value_so_large_that_one_more_is_the_same_is_d
     assert [text for _, text in axis.ticks] == ["9.224e+18", "9.226e+18", "9.228e+18", "9.23e+18", "9.232e+18"]
 
 
+def test_large_round_values_on_the_axis_are_written_out() -> None:
+    (found,) = tracks(counter(100, "memory", 1, "", _=0), counter(500, "memory", 1, "", _=4_000_000_000))
+    texts = [text for _, text in over_time(found).y.ticks]
+    assert texts[:2] == ["1,000,000,000", "2,000,000,000"]
+
+
 def test_the_order_in_the_file_changes_nothing() -> None:
     samples = sampled(100, 110, 120, 160, 170, 180)
     assert tracks(*samples) == tracks(*reversed(samples))

@@ -53,7 +53,7 @@ def over_time(track: CounterTrack) -> Plot:
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     room = 0.06 * (high - low)
-    y = linear_axis(low - room, high + room, "{:,.6g}".format, track.unit or "value")
+    y = linear_axis(low - room, high + room, "{:,.12g}".format, track.unit or "value")
     described = f"{cut(track.name)} over time, the mean of each interval; breaks are gaps."
     times = close_time_axis(track.start_ns, track.start_ns + track.covered_ns + track.gap_ns)
     return Plot([Series(cut(track.name), INKS[0], starts, values, "steps")], times, y, described, 160)

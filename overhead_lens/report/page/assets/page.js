@@ -91,8 +91,9 @@
       output.textContent = "";
       if (words) {
         const { names, parents, sizes } = shown;
-        // Of what is shown; the root is the whole, not a frame.
-        const isFound = (name, node) => node && !tiles[node].hidden && name.toLowerCase().includes(words);
+        // Of what is shown; the root is the whole, not a frame, and "3 smaller frames" is not a frame's name.
+        const isFrame = (name, node) => node && !/^[\d,]+ smaller frames?$/.test(name);
+        const isFound = (name, node) => isFrame(name, node) && !tiles[node].hidden && name.toLowerCase().includes(words);
         matches = new Set(names.flatMap((name, node) => (isFound(name, node) ? [node] : [])));
         // A frame below another that was found is in its width already.
         let width = 0;

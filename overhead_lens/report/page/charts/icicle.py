@@ -128,11 +128,13 @@ def _merged(base: Sequence[Node], new: Sequence[Node]) -> tuple[list[_Pair], int
             pairs[place].counts[side] += node.total
     wholes = pairs[0].counts
     shares = [sum(count / whole for count, whole in zip(pair.counts, wholes, strict=True)) / 2 for pair in pairs]
-    least = max(LEAST_SHARE, sorted(shares, reverse=True)[min(MOST_NODES, len(shares)) - 1])
+    # Of frames of equal size the outermost, which come first.
+    stays = sorted(range(len(shares)), key=lambda at: -shares[at])[:MOST_NODES]
     moved: dict[int, int] = {ROOT: ROOT}
     large: list[_Pair] = []
-    for at, pair in enumerate(pairs):
-        if shares[at] >= least:
+    for at in sorted(stays):
+        if shares[at] >= LEAST_SHARE:
+            pair = pairs[at]
             moved[at] = len(large)
             large.append(replace(pair, parent=moved[pair.parent]))
     return large, len(pairs) - len(large)
