@@ -63,7 +63,7 @@ _HAS_NO_WORK = passing(range(len(_GAPS)), (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP
 _MOST_FRAMES = 5
 # Self time of an operator on one element, as a multiple of a view's: the median, and the range of nearly all operators.
 _OF_VIEW, _LEAST_OF_VIEW, _MOST_OF_VIEW = 5, 1, 14
-# Self time of an operator that only calls others, as a multiple of a view's: the median of 33 public traces (1 to 6).
+# Self time of an operator that only calls others, as a multiple of a view's: the median of the public traces (0.8 to 6).
 _VIEWS_OF_CALL = 2
 _EMPTY = {category: HostCategory(category, 0, (0, 0), 0.0, "none") for category in HOST_CATEGORIES}
 _Spent: TypeAlias = list[tuple[int, str, int]]
@@ -246,17 +246,21 @@ def view_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
     return _median_ns([line.self_ns[is_view[line.host.name[line.events]] & ~line.launches_below] for line in timelines])
 
 
+def call_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
+    """Median self time of the trace's operators that only call others, which compute nothing either; None if it has none."""
+    calls = passing(timelines[0].host.names, torch_names.COMPOSITES.__contains__)
+    return _median_ns([line.self_ns[calls[line.host.name[line.events]] & line.calls_operators] for line in timelines])
+
+
 def dispatch_floor(timelines: Sequence[ThreadTimeline]) -> DispatchFloor | None:
     """Multiples of what a view of the trace takes; None if nothing shows that, or the clock is too coarse for it.
 
-    Operators that only call others compute nothing either: they take as long as two views.
+    Operators that only call others take as long as two views.
     """
     view = view_ns(timelines)
     if view is not None:
         return _floor(view)
-    host = timelines[0].host
-    calls = passing(host.names, torch_names.COMPOSITES.__contains__)
-    call = _median_ns([line.self_ns[calls[host.name[line.events]] & line.calls_operators] for line in timelines])
+    call = call_ns(timelines)
     return None if call is None else _floor(call // _VIEWS_OF_CALL, of_views=False)
 
 
