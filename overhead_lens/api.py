@@ -71,7 +71,8 @@ def profile(
 
     A function of an imported module, with arguments that can be pickled, is measured in fresh processes. Everything else is
     measured in this process: lambdas, methods, functions of the started script itself (unless ``fresh``), and any call under
-    ``torch.no_grad()``, inference mode, autocast, or another default dtype or device. The capture is kept under ``traces/``.
+    ``torch.no_grad()``, inference mode, autocast, anomaly detection, deterministic algorithms, a lower precision of float32
+    matrix products, or another default dtype or device. The capture is kept under ``traces/``.
 
     Args:
         fn: What is called.
