@@ -196,7 +196,7 @@ def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.Co
     if name == "overhead-lens" and "|" not in words and words[0] not in IN_A_SHELL:
         return lens(*words, cwd=folder, env=env)
     if name == "pytest":
-        return ended("-m", "pytest", *words, cwd=folder, env={**os.environ, **env})
+        return ended("-m", "pytest", *words, cwd=folder, env={**os.environ, **env}, modules=WORKERS)
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
         cwd=folder,

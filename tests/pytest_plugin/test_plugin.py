@@ -20,6 +20,7 @@ from overhead_lens.studies.check.limits import Limits
 from tests.drawn.captures import LOOP, ROW, complete
 from tests.drawn.counts import draw_counts
 from tests.excerpts import assert_shows, excerpt
+from tests.worker.warm import WORKERS, ended
 
 ROOT = Path(__file__).parents[2]
 EMPTY = "at::_ops::empty::call (libtorch_cpu.so);at::detail::empty_cpu (libtorch_cpu.so)"
@@ -451,10 +452,13 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def runs(text: str, *arguments: object, drawn: bool = True) -> pytest.RunResult:
         pytester.makepyfile(test_ops=text)
+        plugin = ("-p", "overhead_lens.pytest_plugin")
         if drawn:
             pytester.makeconftest(DRAWN)
-        effort = () if drawn else ("-p", "tests.recorder.effort")
-        return pytester.runpytest_subprocess("-p", "overhead_lens.pytest_plugin", *effort, *arguments)
+            return pytester.runpytest_subprocess(*plugin, *arguments)
+        words = ("-m", "pytest", *plugin, "-p", "tests.recorder.effort", *arguments)
+        done = ended(*words, cwd=pytester.path, modules=WORKERS)
+        return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), 0.0)
 
     return runs
 

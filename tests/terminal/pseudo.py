@@ -12,18 +12,29 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any
 
-# The terminal becomes the controlling one, so that it turns a typed Ctrl-C into a signal.
-_START = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+from tests.worker.warm import WORKERS, Forked, fork
+
+# The terminal becomes the controlling one, so that it turns a typed Ctrl-C into a signal; who is forked has a session already.
+_CONTROL = """
+import fcntl, os, sys, termios
+if os.getsid(0) != os.getpid():
+    os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+"""
+# Streams that were opened elsewhere do not know of it.
+_STREAMS = "sys.stdin, sys.stdout, sys.stderr = (open(each, 'rww'[each], closefd=False) for each in range(3))\n"
+_Process = subprocess.Popen[bytes] | Forked
 CTRL_A, CTRL_C, CTRL_E, TAB, ENTER = "\x01", "\x03", "\x05", "\t", "\r"
 
 
 class Terminal:
     """The program's terminal, seen from the keyboard and the screen."""
 
-    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, number: int, process: _Process) -> None:
         self._number = number
         self.process = process
         self.text = ""
@@ -71,19 +82,38 @@ def terminal(
     command: Sequence[str], cwd: Path, env: Mapping[str, str] = {}, size: tuple[int, int] = (24, 80)
 ) -> Iterator[Terminal]:
     """``command`` on a terminal of so many rows and columns."""
+
+    def start(theirs: IO[Any], env: Mapping[str, str]) -> _Process:
+        words = [sys.executable, "-c", f"{_CONTROL}os.execvp(sys.argv[1], sys.argv[1:])", *command]
+        return subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=env)
+
+    with _with_terminal(start, env, size) as seen:
+        yield seen
+
+
+@contextlib.contextmanager
+def forked_terminal(
+    code: str, words: Sequence[str], cwd: Path, env: Mapping[str, str] = {}, size: tuple[int, int] = (24, 80)
+) -> Iterator[Terminal]:
+    """The same for Python code and its arguments, where all that workers need is imported."""
+
+    def start(theirs: IO[Any], env: Mapping[str, str]) -> _Process:
+        return fork(["-c", _CONTROL + _STREAMS + code, *words], [theirs] * 3, cwd, env, WORKERS)
+
+    with _with_terminal(start, env, size) as seen:
+        yield seen
+
+
+@contextlib.contextmanager
+def _with_terminal(
+    start: Callable[[IO[Any], Mapping[str, str]], _Process], env: Mapping[str, str], size: tuple[int, int]
+) -> Iterator[Terminal]:
     # A test runner says how wide its own terminal is.
     inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-c", _START, *command],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=cwd,
-        env={**inherited, "TERM": "xterm-256color", **env},
-    )
-    os.close(theirs)
+    with open(theirs, "wb", buffering=0) as stream:
+        process = start(stream, {**inherited, "TERM": "xterm-256color", **env})
     try:
         yield Terminal(ours, process)
     finally:

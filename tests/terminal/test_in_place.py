@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -13,14 +12,13 @@ import pytest
 from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_USAGE
 from tests.cli.run import lens, scenario
 from tests.recorder.effort import little_effort
-from tests.terminal.pseudo import CTRL_C, Terminal, terminal
+from tests.terminal.pseudo import CTRL_C, Terminal, forked_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 4
 
 # The program as it is, but that each process measures for moments.
 _SHORT = """
-import sys
 from overhead_lens.__main__ import main
 from tests.recorder.effort import little_effort
 with little_effort(PROCESSES, sampled=SAMPLED):
@@ -35,8 +33,8 @@ pytestmark = pytest.mark.measures
 def profiling(folder: Path, *, sampled: bool = False, **env: str) -> AbstractContextManager[Terminal]:
     """A profile in a terminal of its own; unless ``sampled``, its stacks are drawn."""
     short = _SHORT.replace("PROCESSES", str(PROCESSES)).replace("SAMPLED", str(sampled))
-    command = [sys.executable, "-c", short, "profile", str(scenario(folder)), "-o", "capture"]
-    return terminal(command, folder, {"PYTHONPATH": str(ROOT), **env}, size=(30, 100))
+    words = ["profile", str(scenario(folder)), "-o", "capture"]
+    return forked_terminal(short, words, folder, {"PYTHONPATH": str(ROOT), **env}, size=(30, 100))
 
 
 def budgets(text: str) -> list[str]:

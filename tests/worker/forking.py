@@ -2,7 +2,8 @@
 
 The others are the modules. A request is one packet: what the program's arguments, environment, folder, cores and parent are to be,
 and its stdin, stdout and stderr. The program is forked twice, so that the nearest subreaper (prctl(2)) becomes its parent: the
-process that asked. The answer is its id.
+process that asked. The answer is its id. A program that may start workers gets a process like this one, forked from it before it
+begins.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _PACKAGE = Path(__file__).parents[2] / "overhead_lens"
 SERVE = _PACKAGE / "worker" / "serve.py"
 START = _PACKAGE / "program" / "start.py"
 LONGEST = 1 << 17
+COMPILER = "torch._inductor.compile_fx"
+# Where a program finds the socket of the process that forks its workers.
+FORKING = "forking"
 
 
 def warmed_up(modules: list[str]) -> ModuleType:
@@ -44,9 +48,8 @@ def warmed_up(modules: list[str]) -> ModuleType:
     return serve
 
 
-def main(channel: socket.socket, modules: list[str]) -> None:
+def fork_programs(channel: socket.socket, serve: ModuleType) -> None:
     """Fork programs until nobody can ask any more."""
-    serve = warmed_up(modules)
     while True:
         packet, streams, _, _ = socket.recv_fds(channel, LONGEST, 3)
         if not packet:
@@ -65,11 +68,29 @@ def main(channel: socket.socket, modules: list[str]) -> None:
             if os.getppid() != request["parent"]:
                 os._exit(1)  # it no longer waits for its program
             become(request, streams, channel)
+            if COMPILER in sys.modules and sys.argv[0] != str(SERVE):
+                ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                if not os.fork():
+                    ours.close()
+                    stay_behind(its, serve)
+                    return
+                its.close()
+                sys._xoptions[FORKING] = ours  # type: ignore[assignment]
             begin(serve, request["parent"])
             return
         os.waitpid(between, 0)
         for each in streams:
             os.close(each)
+
+
+def stay_behind(channel: socket.socket, serve: ModuleType) -> None:
+    """Fork workers of the program whose child this is, out of reach of its terminal and its streams."""
+    os.setsid()
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(quiet, stream)
+    os.close(quiet)
+    fork_programs(channel, serve)
 
 
 def become(request: dict[str, Any], streams: list[int], channel: socket.socket) -> None:
@@ -124,4 +145,4 @@ def watched() -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
+    fork_programs(socket.socket(fileno=int(sys.argv[1])), warmed_up(sys.argv[2:]))

@@ -23,14 +23,14 @@ from typing import IO, Any
 from unittest import mock
 
 from overhead_lens.machine import process
-from tests.worker.forking import SERVE
+from tests.worker.forking import COMPILER, FORKING, SERVE
 
 _FORKING = Path(__file__).with_name("forking.py")
 _SET_CHILD_SUBREAPER = 36
 
 # What any program with torch needs, what workers need also to compile, and the command line up to a report of a run.
 TORCH = ("overhead_lens.worker.operations",)
-WORKERS = (*TORCH, "torch._inductor.compile_fx")
+WORKERS = (*TORCH, COMPILER)
 COMMANDS = (
     *("overhead_lens.cli.run", "overhead_lens.studies.run.analysis", "overhead_lens.studies.run.record"),
     *("overhead_lens.report.forms", "overhead_lens.report.outlines.run", "overhead_lens.terminal.output"),
@@ -81,6 +81,9 @@ class Forked:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -186,9 +189,14 @@ def _forked(
         raise
 
 
+_AT_OWN_START = tuple(sorted(_acting(os.environ).items()))
+
+
 @cache
 def _parent(acting: tuple[tuple[str, str], ...], modules: tuple[str, ...]) -> socket.socket:
     """The socket of a process that has imported modules and forks, under the variables that act at its start; it ends with this one."""
+    if (modules, acting) == (WORKERS, _AT_OWN_START) and FORKING in sys._xoptions:
+        return sys._xoptions.pop(FORKING)  # type: ignore[return-value]
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         command = [sys.executable, str(_FORKING), str(its.fileno()), *modules]
