@@ -27,6 +27,7 @@ SERVE = _PACKAGE / "worker" / "serve.py"
 START = _PACKAGE / "program" / "start.py"
 LONGEST = 1 << 17
 COMPILER = "torch._inductor.compile_fx"
+THREADS = "OMP_NUM_THREADS"
 # Where a program finds the socket of the process that forks its workers.
 FORKING = "forking"
 
@@ -103,6 +104,9 @@ def become(request: dict[str, Any], streams: list[int], channel: socket.socket) 
     os.chdir(request["folder"])
     before, after = (each.get("PYTHONPATH", "").split(os.pathsep) for each in (os.environ, request["environment"]))
     sys.path[:] = [*filter(None, after), *(each for each in sys.path if each not in before)]
+    threads = request["environment"].get(THREADS)
+    if threads and threads != os.environ.get(THREADS):
+        sys.modules["torch"].set_num_threads(int(threads))
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = request["arguments"]

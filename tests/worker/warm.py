@@ -23,7 +23,7 @@ from typing import IO, Any
 from unittest import mock
 
 from overhead_lens.machine import process
-from tests.worker.forking import COMPILER, FORKING, SERVE
+from tests.worker.forking import COMPILER, FORKING, SERVE, THREADS
 
 _FORKING = Path(__file__).with_name("forking.py")
 _SET_CHILD_SUBREAPER = 36
@@ -54,8 +54,6 @@ _AT_START = (
 # All that are forked from one process have the same hashes and addresses; where modules are found, and where Inductor keeps its
 # code, can be changed.
 _AFTER_ALL = ("PYTHONHASHSEED", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR")
-# Each value of it has a process of its own to fork from.
-_THREADS = "OMP_NUM_THREADS"
 
 
 @contextlib.contextmanager
@@ -136,11 +134,8 @@ _parents: list[subprocess.Popen[bytes]] = []
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[str]:
-    here, there = _acting(os.environ), _acting(environment)
-    if list(command) == [sys.executable, str(SERVE), str(os.getpid())] and {**here, _THREADS: ""} == {
-        **there,
-        _THREADS: "",
-    }:
+    same = _acting({**os.environ, THREADS: ""}) == _acting({**environment, THREADS: ""})
+    if same and list(command) == [sys.executable, str(SERVE), str(os.getpid())]:
         return piped(command[1:], environment, output, WORKERS)  # type: ignore[return-value]
     return _cold(command, environment, output)
 
@@ -170,7 +165,10 @@ def piped(
 def _forked(
     arguments: Sequence[str], environment: Mapping[str, str], streams: list[int], folder: Path, modules: tuple[str, ...]
 ) -> int:
-    channel = _parent(tuple(sorted(_acting(environment).items())), modules)
+    acting = _acting(environment)
+    if modules == WORKERS and acting.get(THREADS, "").isdigit():
+        acting = {**acting, THREADS: os.environ.get(THREADS, "")}  # torch is told how many in the program
+    channel = _parent(tuple(sorted(each for each in acting.items() if each[1])), modules)
     request = {
         "arguments": arguments,
         "environment": {key: text for key, text in environment.items() if key != "OVERHEAD_LENS_LAYOUT"},
@@ -189,7 +187,7 @@ def _forked(
         raise
 
 
-_AT_OWN_START = tuple(sorted(_acting(os.environ).items()))
+_AT_OWN_START = tuple(sorted(each for each in _acting(os.environ).items() if each[1]))
 
 
 @cache
