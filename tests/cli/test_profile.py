@@ -198,8 +198,8 @@ def _is_ended(folder: Path, process: subprocess.Popen[str], number: int, code: i
 
 
 def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
-    process = start_standing_in(tmp_path, "profile", SLEEP, "--timeout", "10", "-o", "out")
-    _failed(tmp_path, process, "did not finish 'load' within 10 s and was ended (raise --timeout)")
+    process = start_standing_in(tmp_path, "profile", SLEEP, "--timeout", "2", "-o", "out")
+    _failed(tmp_path, process, "did not finish 'load' within 2 s and was ended (raise --timeout)")
 
 
 def test_a_worker_that_hangs_in_its_warm_up_is_ended(tmp_path: Path) -> None:

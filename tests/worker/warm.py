@@ -57,12 +57,12 @@ _AFTER_ALL = ("PYTHONHASHSEED", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR")
 
 
 @contextlib.contextmanager
-def warm_workers() -> Iterator[None]:
-    """Fork every worker that can be forked, on Linux."""
+def warm_workers(modules: tuple[str, ...] = WORKERS) -> Iterator[None]:
+    """Fork every worker that can be forked, on Linux, from a process that has imported the modules."""
     if sys.platform != "linux":
         yield
         return
-    with mock.patch.object(process, "_start", _start):
+    with mock.patch.object(process, "_start", partial(_start, modules=modules)):
         yield
 
 
@@ -133,10 +133,12 @@ _cold = process._start
 _parents: list[subprocess.Popen[bytes]] = []
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[str]:
+def _start(
+    command: Sequence[str], environment: Mapping[str, str], output: IO[bytes], modules: tuple[str, ...] = WORKERS
+) -> subprocess.Popen[str]:
     same = _acting({**os.environ, THREADS: ""}) == _acting({**environment, THREADS: ""})
     if same and list(command) == [sys.executable, str(SERVE), str(os.getpid())]:
-        return piped(command[1:], environment, output, WORKERS)  # type: ignore[return-value]
+        return piped(command[1:], environment, output, modules)  # type: ignore[return-value]
     return _cold(command, environment, output)
 
 
