@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,17 +16,35 @@ from unittest import mock
 from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.process import Worker
 from tests.cli.run import scenario
+from tests.worker.warm import COMMANDS, fork
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+class Started:
+    """A command that runs, with what it writes in files."""
+
+    def __init__(self, words: Sequence[str], folder: Path) -> None:
+        self._said = [tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2)]
+        with open(os.devnull, encoding="utf-8") as nothing:
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            self._process = fork(words, [nothing, *self._said], folder, environment, COMMANDS)
+        self.pid, self.send_signal = self._process.pid, self._process.send_signal
+
+    def ended(self) -> tuple[int, str, str]:
+        """Its exit code, and what it wrote to stdout and stderr."""
+        code = self._process.wait(180)
+        for each in self._said:
+            each.seek(0)
+        output, errors = (each.read() for each in self._said)
+        return code, output, errors
+
+
 def start(
     folder: Path, command: str, body: str, *more: str, program: Sequence[str] = ("-m", "overhead_lens")
-) -> subprocess.Popen[str]:
+) -> Started:
     """A command on a scenario with that body, in a process group of its own as a shell would start it."""
-    words = [sys.executable, *program, command, str(scenario(folder, body=body)), "-q", *more]
-    pipe, env = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, env=env, text=True, start_new_session=True)
+    return Started([*program, command, str(scenario(folder, body=body)), "-q", *more], folder)
 
 
 # The program as it is, but that its workers are a stand-in.
@@ -61,7 +78,7 @@ while not sys.stdin.readline().count("warm_up"):
 
 def start_standing_in(
     folder: Path, command: str, at_first: str, *more: str, program: Sequence[str] = STANDING_IN
-) -> subprocess.Popen[str]:
+) -> Started:
     """A command whose workers do ``at_first`` when they are to load the scenario."""
     with mock.patch.dict(os.environ, {"AT_FIRST": at_first}):
         return start(folder, command, "", *more, program=program)

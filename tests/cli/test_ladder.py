@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from overhead_lens.studies.ladder import analysis as ladders
 from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
 from overhead_lens.studies.ladder.stored import read_ladder
 from overhead_lens.terminal.output import Format, show
-from tests.cli.hanging import SLEEP, asleep, start_standing_in, wait_until_gone
+from tests.cli.hanging import SLEEP, Started, asleep, start_standing_in, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -205,9 +204,8 @@ def test_a_killed_worker_leaves_no_process_and_no_ladder(tmp_path: Path) -> None
     _ends(tmp_path, process, "ladder-0 was killed by signal SIGKILL during 'load'", 3)
 
 
-def _ends(folder: Path, process: subprocess.Popen[str], message: str, code: int) -> None:
-    output, errors = process.communicate(timeout=180)
-    assert (output, errors, process.returncode) == ("", f"overhead-lens: {message}\n", code)
+def _ends(folder: Path, process: Started, message: str, code: int) -> None:
+    assert process.ended() == (code, "", f"overhead-lens: {message}\n")
     wait_until_gone(process.pid)
     assert not (folder / "out" / "meta.json").exists()
 

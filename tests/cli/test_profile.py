@@ -27,6 +27,7 @@ from tests.cli.hanging import (
     IMPATIENT,
     SLEEP,
     SLEEP_AFTER_LOADING,
+    Started,
     asleep,
     hang,
     start,
@@ -182,12 +183,10 @@ def test_ended_while_loading_leaves_no_process_and_no_capture(tmp_path: Path, nu
     _is_ended(tmp_path, process, number, code)
 
 
-def _is_ended(folder: Path, process: subprocess.Popen[str], number: int, code: int) -> None:
+def _is_ended(folder: Path, process: Started, number: int, code: int) -> None:
     """A signal to the whole group, as a terminal's, ends a command that writes to ``out``."""
     os.killpg(process.pid, number)
-    output, errors = process.communicate(timeout=180)
-    assert process.returncode == code
-    assert (output, errors) == ("", "" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
+    assert process.ended() == (code, "", "" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
     wait_until_gone(process.pid)
     if number != signal.SIGKILL:
         assert not (folder / "out").exists()
@@ -208,10 +207,9 @@ def test_a_worker_that_hangs_in_its_warm_up_is_ended(tmp_path: Path) -> None:
     _failed(tmp_path, process, "did not finish 'warm up' within 600 s and was ended (raise --timeout)")
 
 
-def _failed(folder: Path, process: subprocess.Popen[str], reason: str) -> None:
+def _failed(folder: Path, process: Started, reason: str) -> None:
     """A command that writes to ``out`` fails by what its first worker did."""
-    output, errors = process.communicate(timeout=180)
-    assert (output, errors, process.returncode) == ("", f"overhead-lens: clock-0 {reason}\n", 3)
+    assert process.ended() == (3, "", f"overhead-lens: clock-0 {reason}\n")
     wait_until_gone(process.pid)
     assert not (folder / "out" / "meta.json").exists()
 
@@ -239,7 +237,7 @@ def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
         assert error_line(lens("report", f"traces/{name}", cwd=tmp_path)).startswith(f"traces/{name} is not a complete")
     for process in both:
         process.send_signal(signal.SIGINT)
-    assert [process.communicate(timeout=180)[1] for process in both] == ["overhead-lens: interrupted\n"] * 2
+    assert [process.ended() for process in both] == [(130, "", "overhead-lens: interrupted\n")] * 2
     assert not list(tmp_path.glob("traces/*"))
 
 
