@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,6 @@ BODY = (
 )
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_parent() -> Iterator[None]:
-    """All tests of this file fork from one process, which is their own and has one thread."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(warm, "_parent", cache(warm._parent.__wrapped__))
-        yield
 
 
 def seen(folder: Path, variables: dict[str, str]) -> tuple[bool, str]:
@@ -135,11 +126,13 @@ def test_an_interrupted_start_leaves_no_process(monkeypatch: pytest.MonkeyPatch)
         send(*arguments)
         raise KeyboardInterrupt
 
+    # The process that would fork ends: it is none that other tests need.
+    monkeypatch.setattr(warm, "_parent", cache(warm._parent.__wrapped__))
     monkeypatch.setattr(socket, "send_fds", interrupted)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as seen:
         with os.fdopen(writing, "wb") as output, pytest.raises(KeyboardInterrupt):
-            warm._start([sys.executable, str(SERVE), str(os.getpid())], os.environ | ONE_THREAD, output)
+            warm._start([sys.executable, str(SERVE), str(os.getpid())], os.environ | ONE_THREAD, output, warm.TORCH)
         # Whoever still has it keeps the pipe open.
         assert seen.read() == b""
     assert warm._parents[-1].wait(60) == 0
