@@ -29,7 +29,7 @@ from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
 from overhead_lens.report.forms import print_text
 from overhead_lens.report.outlines.breakdown import sentence
-from overhead_lens.report.text.blocks import call_title, side_titles
+from overhead_lens.report.text.blocks import call_title, left_out, side_titles
 from overhead_lens.stats.estimate import range_of
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.units import format_signed_ns
@@ -297,10 +297,16 @@ def test_every_guard_is_shown_or_counted(seed: int) -> None:
     text = printed(replace(full(), guards=guards, guard_tree=drawn.choice([None, full().guard_tree])))
     shown = sum(guard.guard in text.split() for guard in guards)
     more = re.search(r"^ +(\d+) more$", text, re.MULTILINE)
-    cheaper = re.search(r"(\d+) cheaper guards are left out", text)
+    cheaper = re.search(r"(\d+) cheaper guards? (?:is|are) left out; --json has (?:it|them)\.", text)
     assert shown == min(6, len(guards))
     assert int(more[1] if more else 0) == min(40, len(guards)) - shown
     assert int(cheaper[1] if cheaper else 0) == max(0, len(guards) - 40)
+
+
+def test_one_that_is_left_out_is_in_the_singular() -> None:
+    assert left_out(1, "rank", " in between") == ["1 rank in between is left out; --json has it."]
+    assert left_out(1_200, "cheaper guard") == ["1,200 cheaper guards are left out; --json has them."]
+    assert left_out(0, "row") == []
 
 
 def operators(drawn: random.Random, total_ns: int, depth: int, names: list[str]) -> Operator:
@@ -322,6 +328,6 @@ def test_every_operator_is_shown_or_counted(seed: int) -> None:
     )
     shown = sum(name in text.split() for name in names)
     less = re.search(r"^ *([\d,]+) with less time", text, re.MULTILINE)
-    rest = re.search(r"([\d,]+) operators of still less time are left out", text)
+    rest = re.search(r"^Without ([\d,]+) operators? of still less time\.$", text, re.MULTILINE)
     counts = [int(found[1].replace(",", "")) for found in (less, rest) if found]
     assert (shown + sum(counts), shown <= 60) == (len(names), True)

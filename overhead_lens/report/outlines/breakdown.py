@@ -130,7 +130,7 @@ def _guards(breakdown: Breakdown) -> list[Section]:
         rows.append(row(*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), whole_tree, "", tone="dim", is_sum=True))
     columns = [*numbers("in the call", "warm"), Column("cold", gives_way=1), names("guard")]
     table = Table([*columns, names("needed by", gives_way=2)], rows, brief=_BRIEF_GUARDS)
-    cheaper = left_out(len(guards) - _MOST_GUARDS, "cheaper guards")
+    cheaper = left_out(len(guards) - _MOST_GUARDS, "cheaper guard")
     notes: list[Block] = [Notes([*cheaper, *guard_lines(breakdown.guard_groups)])]
     notes.append(Notes([f"{note.kind} at {note.place}: {note.reason}" for note in breakdown.compile_notes], "warning"))
     if not breakdown.subject.compile:
@@ -180,8 +180,9 @@ def _operators(root: Operator | None) -> Section | None:
     # A share of the whole, and the time of the last of the costliest.
     least_ns = max(totals[:_MOST_OPERATORS][-1], _LEAST_OPERATOR * max(1, totals[0]))
     table = Table(columns, list(_operator_rows(root, root, 0, least_ns)), more="with less time")
-    rest = left_out(len(totals) - len(table.rows), "operators of still less time")
-    return Section("Operators, by samples", [table, Notes(rest)], is_open=False)
+    rest = len(totals) - len(table.rows)
+    less = [f"Without {counted(rest, 'operator')} of still less time."] if rest else []
+    return Section("Operators, by samples", [table, Notes(less)], is_open=False)
 
 
 def _totals(root: Operator) -> list[int]:

@@ -101,7 +101,7 @@ def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
         top = max((frame for row in thread.host for frame in row.top), key=lambda frame: frame.ns, default=None)
         most = text(top.frame if top else "", tone="dim")
         rows.append(row(name_of(thread) + child, f"{thread.busy_share:.0%}", divided(thread.host), most))
-    notes = Notes(left_out(len(threads) - len(rows), "threads that are less busy"))
+    notes = Notes(left_out(len(threads) - len(rows), "less busy thread"))
     table = Table(columns, rows, brief=_BRIEF_THREADS)
     return Section("Other threads, busiest first", [table, notes], reach="everywhere")
 
@@ -128,7 +128,7 @@ def process_delta_outline(delta: ProcessDelta) -> Outline:
     """Two watches: the main thread, and the others whose time divides otherwise."""
     others = [thread for thread in delta.threads[1:] if any(row.verdict != "same" for row in thread.host)]
     changed = [*delta.threads[:1], *others]
-    more = left_out(len(changed) - _MOST_THREADS, "other threads that divide otherwise")
+    more = left_out(len(changed) - _MOST_THREADS, "other thread", " with another division")
     alike = len(delta.threads) - len(changed)
     sides = (f"process {side.pid}, watched for {format_ns(side.duration_ns)}" for side in (delta.base, delta.new))
     return Outline(

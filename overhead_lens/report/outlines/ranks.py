@@ -77,7 +77,7 @@ def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterat
     stragglers = ranks.stragglers
     lines = [] if stragglers is None else straggler_lines(stragglers)
     tables = _table(shown, _slow_and_fastest(ranks, _BRIEF_RANKS), ranks), _spreads(ranks)
-    more = Notes(left_out(len(ranks.ranks) - _MOST_RANKS, "ranks in between"))
+    more = Notes(left_out(len(ranks.ranks) - _MOST_RANKS, "rank", " in between"))
     yield Section("Ranks", [Notes(lines), *bars, *tables, more], reach="everywhere")
     yield from over_ranks_sections(ranks.critical_path)
     of_steps = [] if stragglers is None else list(straggler_blocks(stragglers))

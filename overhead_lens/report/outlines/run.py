@@ -124,7 +124,7 @@ def _ranks(job: RunJob) -> Section:
         for run in job.ranks
         if run.rank in shown
     ]
-    notes = Notes(left_out(len(job.ranks) - len(rows), "ranks in between"))
+    notes = Notes(left_out(len(job.ranks) - len(rows), "rank", " in between"))
     return Section("Ranks", [Table(columns, rows, more="more in between"), notes], reach="everywhere")
 
 
@@ -302,5 +302,5 @@ def _threads(run: RunBudget) -> Section:
         row(thread.name or str(thread.thread), str(thread.process), f"{thread.busy_share:.0%}", divided(thread.host))
         for thread in run.threads[:_MOST_THREADS]
     ]
-    notes = Notes(left_out(len(run.threads) - len(rows), "threads that are less busy"))
+    notes = Notes(left_out(len(run.threads) - len(rows), "less busy thread"))
     return Section("Other threads and processes", [Table(columns, rows, brief=_BRIEF_THREADS), notes])

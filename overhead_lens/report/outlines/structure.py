@@ -102,7 +102,7 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
         counted = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
         rows.append(row(counted, change.status, kernel_name(change.name) if kind == "kernel" else change.name))
     columns = [Column(f"count{_unit(delta)}"), names("", gives_way=1), names("name")]
-    notes = Notes(left_out(len(changes) - len(rows), "smaller changes"))
+    notes = Notes(left_out(len(changes) - len(rows), "smaller change"))
     heading = f"{kind}: other counts, largest change of time first"
     return Section(heading, [Table(columns, rows, brief=_BRIEF), notes], is_open=False)
 
@@ -120,8 +120,7 @@ def _swaps(delta: StructureDelta) -> Section:
     """Other kernels under the same operator: two rows each, before and after."""
     columns = [names("operator"), names(""), Column("events and time"), names("kernel")]
     table = Table(columns, list(_swap_rows(delta)), brief=2 * _BRIEF_SWAPS)
-    more = len(delta.swaps) - _MOST_SWAPS
-    notes = Notes([f"{more} more are left out; --json has them"] if more > 0 else [])
+    notes = Notes(left_out(len(delta.swaps) - _MOST_SWAPS, "smaller change"))
     return Section(f"Other kernels under the same operator{_unit(delta)}", [table, notes], is_open=False)
 
 

@@ -200,7 +200,7 @@ def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Section]:
             Notes([_launches(device.launch)], tone="dim"),
         ]
         yield Section(heading, blocks, "everywhere" if at < _BRIEF_DEVICES else "page")
-    yield Section.folded("Further devices", Notes(left_out(len(devices) - _MOST_DEVICES, "further devices")))
+    yield Section.folded("Further devices", Notes(left_out(len(devices) - _MOST_DEVICES, "further device")))
 
 
 def _alone(device: DeviceBudget) -> dict[str, int]:
@@ -292,7 +292,7 @@ def threads_beside(analysis: TraceAnalysis) -> Section:
     others = sorted((thread for thread in analysis.threads[1:] if thread.covered_ns), key=lambda one: -one.covered_ns)
     shown = [(_thread_name(thread), thread.covered_ns, thread.host) for thread in others[:_MOST_THREADS]]
     table = hosts_table("thread", "covered by events", shown, _BRIEF_THREADS)
-    more = left_out(len(others) - _MOST_THREADS, "threads with less")
+    more = left_out(len(others) - _MOST_THREADS, "thread", " with less")
     return Section.folded("Other threads: covered by events, and the window by category", table, Notes(more))
 
 

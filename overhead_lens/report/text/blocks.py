@@ -75,9 +75,10 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def left_out(count: int, what: str) -> list[str]:
-    """That something is left out; nothing for none."""
-    return [f"{count:,} {what} are left out; --json has them."] if count > 0 else []
+def left_out(count: int, noun: str, which: str = "") -> list[str]:
+    """That something is left out which the JSON has; nothing for none. ``which`` stands behind its noun."""
+    verb, them = ("is", "it") if count == 1 else ("are", "them")
+    return [f"{counted(count, noun)}{which} {verb} left out; --json has {them}."] if count > 0 else []
 
 
 def capitalized(text: str) -> str:

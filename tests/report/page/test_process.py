@@ -73,6 +73,6 @@ def test_changed_threads_beyond_the_most_do_not_divide_as_before(tmp_path: Path)
     page = process_delta_outline(compare_processes(watch("a", 500), watch("b", 900), 0.01))
     count = len(headings(page)) - 1
     assert words(page, "Other threads") == [
-        f"{41 - count} other threads that divide otherwise are left out; --json has them.",
+        f"{41 - count} other threads with another division are left out; --json has them.",
         "1 other thread divides as before",
     ]

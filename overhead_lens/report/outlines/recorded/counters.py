@@ -8,7 +8,7 @@ from overhead_lens.report.cells import count, names, numbers, row, time
 from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis
 from overhead_lens.report.page.model import Plot, Series
-from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.text.blocks import cut, left_out
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.counters.model import Counters, CounterTrack, DeviceOccupancy, GraphWork
 from overhead_lens.units import format_bytes, format_ns, format_rate
@@ -32,8 +32,7 @@ def counter_section(counters: Counters) -> Section:
 def _tracks(counters: Counters) -> Iterator[Block]:
     for track in counters.tracks[:_MOST_TRACKS]:
         yield from _track(track)
-    more = len(counters.tracks) - _MOST_TRACKS
-    yield Notes([f"{more} further counters are left out; --json and --query have them."] if more > 0 else [])
+    yield Notes(left_out(len(counters.tracks) - _MOST_TRACKS, "further counter"))
 
 
 def _track(track: CounterTrack) -> Iterator[Block]:

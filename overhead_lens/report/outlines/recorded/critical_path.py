@@ -51,7 +51,7 @@ def path_sections(path: CriticalPath | None) -> Iterator[Section]:
         Notes([_EXPLAINED]),
         *tables.values(),
         _windows(path),
-        Notes(left_out(len(path.windows) - _MOST_WINDOWS, "further steps")),
+        Notes(left_out(len(path.windows) - _MOST_WINDOWS, "further step")),
         _slack(path),
     )
 
@@ -171,7 +171,7 @@ def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
         _times("rank", ranks[:_MOST_RANKS], whole_ns, "by rank"),
         *(_times("what", named[which], whole_ns, _CAPTIONS[which]) for which in named),
         _steps_over_ranks(path),
-        Notes(left_out(len(path.steps) - _MOST_WINDOWS, "further steps")),
+        Notes(left_out(len(path.steps) - _MOST_WINDOWS, "further step")),
     )
 
 

@@ -38,7 +38,7 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
     yield Section.folded(
         "Launches: latencies and steps",
         _latencies(budgets),
-        Notes([_EXPLAINED, *left_out(len(rows) - _MOST_ROWS, "rows")] if rows else []),
+        Notes([_EXPLAINED, *left_out(len(rows) - _MOST_ROWS, "row")] if rows else []),
         Table([*columns, names("bound by")], [_row(*each) for each in rows[:_MOST_ROWS]]),
     )
 
