@@ -141,9 +141,17 @@ def test_a_figure_at_an_end_of_a_name_is_not_cut() -> None:
     assert cut_middle("-12.5% measured_loop", 10) == "-12.5%…oop"
     assert cut_middle("dispatcher 616.2 µs", 14) == "dispa…616.2 µs"
     assert cut_middle("kernel<128, 4>", 9) == "kern…, 4>"
+    assert cut_middle("1,234,567 at::native::add_kernel", 14) == "1,234,567…rnel"
     # Each of these letters takes two cells.
     assert cut_middle("日本語の関数名", 9) == "日本…数名"
     assert cut_middle("日本語の関数名", 4) == "日…"
+
+
+def test_a_figure_within_a_name_is_whole_or_not_there() -> None:
+    assert cut_middle("1024 x 9375 x 512", 16) == "1024 x … x 512"
+    assert cut_middle("busy 40%, idle due to python (30%)", 14) == "busy …n (30%)"
+    assert cut_middle("works (safe; guard -1.25 µs, python -7 ns) on", 28) == "works (safe; …thon -7 ns) on"
+    assert cut_middle("works (safe; guard -1.25 µs, python -17 ns)", 40) == "works (safe; guard …, python -17 ns)"
 
 
 def test_names_with_their_figures_are_left_out_from_the_end() -> None:

@@ -25,8 +25,9 @@ _GOOD_NAME, _FAIR_NAME, _LEAST_NAME = 36, 28, 14
 _MOST_NAME = 72
 _LEAST_PIECES = 18
 _FEW_COLORS = (None, "standard", "windows")
-_FIGURE = r"[+-]?\d[\d.,]* ?(?:%|[nµm]?s)(?!\w)"
-_FIRST, _LAST = re.compile(_FIGURE), re.compile(f"(?<![\\w.]){_FIGURE}$")
+_NUMBER, _UNIT = r"[+-]?\d(?:[\d.,]*\d)?", r" ?(?:%|[nµm]?s)(?!\w)"
+_LAST = re.compile(f"(?<![\\w.]){_NUMBER}{_UNIT}$")
+_ANY = re.compile(f"{_NUMBER}(?:{_UNIT})?")
 _TONES = {"": "", "bold": "bold", "dim": "dim", "warning": "yellow", "code": ""}
 
 
@@ -206,16 +207,21 @@ def bar(length: Length, width: int = _BAR) -> str:
 
 
 def cut_middle(name: str, width: int) -> str:
-    """At most so much of a name, of which the beginning and the end tell most; a figure there stays whole."""
+    """At most so much of a name, of which the beginning and the end tell most; a figure there stays whole, none is cut."""
     if cell_len(name) <= width:
         return name
-    first, last = _FIRST.match(name), _LAST.search(name)
+    first, last = _ANY.match(name), _LAST.search(name)
     room = max(0, width - 1)
     behind = max(room - max(room // 2, len(first[0]) if first else 0), len(last[0]) if last else 0)
     front, back = name[: max(0, room - behind)], name[len(name) - behind :]
     # Some letters take two cells.
     while cell_len(front + back) > room:
         front, back = (front[:-1], back) if cell_len(front) > cell_len(back) else (front, back[1:])
+    for figure in _ANY.finditer(name):
+        if figure.start() < len(front) < figure.end():
+            front = name[: figure.start()]
+        if figure.start() < len(name) - len(back) < figure.end():
+            back = name[figure.end() :]
     return f"{front}…{back}"
 
 
