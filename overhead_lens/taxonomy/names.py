@@ -49,8 +49,8 @@ def short_symbol(symbol: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def kernel_name(symbol: str) -> str:
-    """A kernel without ``void`` and argument list; template arguments, which identify it, stay."""
-    return _cut_brackets(_NOISE.sub("", symbol.removeprefix("void ")), "(", ")").removesuffix("(...)")
+    """A kernel without ``void`` and argument list; template arguments, which identify it, stay, and a name all in brackets."""
+    return _cut_brackets(_NOISE.sub("", symbol.removeprefix("void ")), "(", ")").removesuffix("(...)") or symbol
 
 
 def _cut_brackets(symbol: str, opening: str, closing: str) -> str:

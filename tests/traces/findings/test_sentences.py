@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from overhead_lens.traces.findings.model import Evidence, Finding
-from overhead_lens.traces.findings.sentences import sentence
+from overhead_lens.traces.findings.sentences import sentence, short_name
+from overhead_lens.traces.host_budget import BACKWARD, ENGINE, OUTSIDE
 from tests.drawn.timelines import analyzer_of, timed
 
 WAITS = "copies from the device hold the host for 6 ns (60%)"
@@ -91,3 +92,8 @@ def test_a_call_that_launches_nothing_is_not_called_a_launch() -> None:
     assert first.sentence == (
         "slow calls to the driver hold the host for 29.00 µs (55%), mostly cudaDeviceGetStreamPriorityRange 29.00 µs"
     )
+
+
+@pytest.mark.parametrize("name", [BACKWARD, ENGINE, OUTSIDE])
+def test_time_without_an_event_keeps_its_name(name: str) -> None:
+    assert short_name(name) == name
