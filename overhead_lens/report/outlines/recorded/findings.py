@@ -35,8 +35,8 @@ def finding_sections(findings: Sequence[Finding]) -> list[Section]:
 def _card(finding: Finding, device: str) -> Card:
     title = f"{device}{finding.sentence}"
     overlaps = f"its time overlaps with {', '.join(finding.overlaps)}" if finding.overlaps else ""
-    evidence = "; ".join(map(_evidence, finding.evidence[:_MOST_EVIDENCE]))
-    return Card(f"{capitalized(title)}.", [evidence, overlaps], finding.remedy)
+    evidence = map(_evidence, finding.evidence[:_MOST_EVIDENCE])
+    return Card(f"{capitalized(title)}.", [*evidence, overlaps], finding.remedy)
 
 
 def _evidence(evidence: Evidence) -> str:
