@@ -70,7 +70,8 @@ def sentence(finding: Finding) -> str:
         source = next((f"; what stays is from {_at(each)}" for each in finding.evidence if not each.ns), "")
     if led.ns > finding.bound_ns:
         return f"{clause}, out of {format_ns(led.ns)} of {_at(led)}{source}"
-    return f"{clause}, {'mostly' if 2 * led.ns > finding.bound_ns else 'led by'} {_at(led, format_ns(led.ns))}{source}"
+    leads = "led by" if led.ns >= finding.evidence[0].ns else "among it"
+    return f"{clause}, {'mostly' if 2 * led.ns > finding.bound_ns else leads} {_at(led, format_ns(led.ns))}{source}"
 
 
 def _at(led: Evidence, time: str = "") -> str:
