@@ -64,8 +64,10 @@ def _checked_kind(path: Path) -> Directory:
     """The row of a directory's kind. A call's capture is checked before the analysis is imported.
 
     Raises:
-        UsageError: It is not a complete, sound capture.
+        UsageError: It is a file, or not a complete, sound capture.
     """
+    if path.is_file():
+        raise UsageError(f"{path} is a file, not a capture directory; `analyze` reads traces")
     kind = kind_of(path)
     if kind == CALL:
         read_capture(path)
@@ -78,8 +80,6 @@ def load_directory(path: Path, classifier: Classifier) -> Any:
     Raises:
         UsageError: It holds none, or a damaged one.
     """
-    if path.is_file():
-        raise UsageError(f"{path} is a file, not a capture directory; `analyze` reads traces")
     kind = _checked_kind(path)
     return _load(kind.load)(path, *([classifier] if kind.by_rules else []))
 

@@ -12,7 +12,7 @@ import pytest
 
 from overhead_lens import directories
 from overhead_lens.cli.export import Format
-from overhead_lens.directories import kind_of, load_directory
+from overhead_lens.directories import export_directory, kind_of, load_directory
 from overhead_lens.errors import UsageError
 from tests.drawn.stacks import CLASSIFIER
 
@@ -67,3 +67,13 @@ def test_a_job_and_a_comparison_have_no_meta_of_their_own(tmp_path: Path, versio
     (tmp_path / "delta.json").write_text("{}", encoding="utf-8")
     assert kind_of(tmp_path) == "comparison"
     assert kind_of(tmp_path / "nothing") == "call"
+
+
+def test_a_trace_is_not_said_to_be_missing_where_a_capture_is_asked_for(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_text("{}", encoding="utf-8")
+    message = f"^{trace} is a file, not a capture directory; `analyze` reads traces$"
+    with pytest.raises(UsageError, match=message):
+        load_directory(trace, CLASSIFIER)
+    with pytest.raises(UsageError, match=message):
+        export_directory(trace, tmp_path / "out", "chrome", CLASSIFIER)
