@@ -8,7 +8,7 @@ from overhead_lens.budget.model import DeviceShare
 from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import Bar, Bars, Block, Cell, Column, Piece, Row, Section, Table
-from overhead_lens.report.text.blocks import interval_text, measured_text
+from overhead_lens.report.text.blocks import interval_text, measured_text, three_digits
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory, Part
@@ -156,7 +156,7 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     columns = [names(""), names("", gives_way=2), Column("share"), Column(per), names("", gives_way=1)]
     kernels = []
     for kernel in device.top:
-        figures = (time(kernel.ns), share(kernel.ns / whole_ns), _mean(kernel.per_call))
+        figures = (time(kernel.ns), share(kernel.ns / whole_ns), three_digits(kernel.per_call))
         kernels.append(row(*figures, text(kernel.kind, kernel.kind), kernel_name(kernel.name)))
     heads = [Column("time"), Column("share", gives_way=1), Column(per), names("kind", gives_way=2)]
     costliest = Table([*heads, names("kernel or copy")], kernels, brief=_TOP_KERNELS)
@@ -166,9 +166,4 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
 
 def _many(number: float, one: str, more: str) -> str:
     """A mean of counts, with its noun."""
-    return f"{_mean(number)} {one if number == 1 else more}"
-
-
-def _mean(number: float) -> str:
-    """A mean of counts with three digits, or all of its whole ones."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    return f"{three_digits(number)} {one if number == 1 else more}"

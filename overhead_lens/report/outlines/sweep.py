@@ -12,9 +12,9 @@ from overhead_lens.report.cells import bounds, names, row, text, time
 from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, SYMBOLS, linear_axis, log_axis, round_time
 from overhead_lens.report.page.model import Axis, Plot, Series, Symbol, Upright
-from overhead_lens.report.text.blocks import cut, interval_text, origin
+from overhead_lens.report.text.blocks import cut, interval_text, origin, three_digits
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, TOLERANCE_SHARE, Crossing, Sweep, SweptVariant
-from overhead_lens.units import format_ns
+from overhead_lens.units import NS_PER_US, format_ns
 
 _POINTS_OF_A_LINE = 60
 
@@ -39,7 +39,8 @@ def _answer(sweep: Sweep) -> str:
         return sweep.sentence
     (variant,) = sweep.variants
     element_ns, against = variant.line.element_ns, sweep.against
-    grows = f"{element_ns:.3g} ns for each of {against}" if element_ns else f"no time that grows with {against}"
+    each = format_ns(element_ns) if element_ns >= NS_PER_US else f"{three_digits(element_ns)} ns"
+    grows = f"{each} for each of {against}" if element_ns else f"no time that grows with {against}"
     overhead = f"{format_ns(variant.line.overhead_ns)} [{interval_text(variant.overhead_ci95_ns)}]"
     return f"{variant.name} takes {overhead} whatever the {against}, and {grows}."
 
@@ -113,7 +114,7 @@ def _spread(crossing: Crossing) -> Cell:
 
 
 def _rate(element_ns: float) -> str:
-    return f"{1 / element_ns:.3g}" if element_ns > 0 else "unbounded"
+    return three_digits(1 / element_ns) if element_ns > 0 else "unbounded"
 
 
 def _size(size: float) -> str:

@@ -75,6 +75,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def three_digits(number: float) -> str:
+    """A number without a unit of its own with three digits, or all of its whole ones."""
+    return f"{number:,.0f}" if number >= 99.95 else f"{number:.3g}"
+
+
 def left_out(count: int, noun: str, which: str = "") -> list[str]:
     """That something is left out which the JSON has; nothing for none. ``which`` stands behind its noun."""
     verb, them = ("is", "it") if count == 1 else ("are", "them")

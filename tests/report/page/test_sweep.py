@@ -52,3 +52,12 @@ def test_one_variant_alone() -> None:
     assert page.sentence == "only takes 2.00 µs [2.00 µs .. 2.00 µs] whatever the n, and 0.5 ns for each of n."
     assert "Where one overtakes the other" not in headings(page)
     assert plots(page, "Time by size")[0].uprights == []
+
+
+def test_large_figures_have_no_exponent() -> None:
+    slow = sweep_outline(draw({"layers": lambda n: 2_000 + n * 12_345.0}))
+    assert slow.sentence.endswith("whatever the n, and 12.35 µs for each of n.")
+    ((_, line),) = rows(
+        sweep_outline(draw({"wide": lambda n: 2_000 + n / 4_321}, sizes=[10**6, 10**7, 10**8])), "Lines"
+    )
+    assert line[3:5] == ["4,321", "4,321 .. 4,321"]
