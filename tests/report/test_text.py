@@ -28,8 +28,8 @@ from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
 from overhead_lens.report.forms import print_text
-from overhead_lens.report.outlines.breakdown import sentence
-from overhead_lens.report.text.blocks import call_title, left_out, side_titles
+from overhead_lens.report.outlines.breakdown import breakdown_outline, sentence
+from overhead_lens.report.text.blocks import call_title, counted, left_out, side_titles
 from overhead_lens.stats.estimate import range_of
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.units import format_signed_ns
@@ -307,6 +307,11 @@ def test_one_that_is_left_out_is_in_the_singular() -> None:
     assert left_out(1, "rank", " in between") == ["1 rank in between is left out; --json has it."]
     assert left_out(1_200, "cheaper guard") == ["1,200 cheaper guards are left out; --json has them."]
     assert left_out(0, "row") == []
+    assert [counted(1, noun) for noun in ("process", "launch")] == ["1 process", "1 launch"]
+    assert [counted(2_000, noun) for noun in ("process", "launch")] == ["2,000 processes", "2,000 launches"]
+    one = breakdown(python=5)
+    outline = breakdown_outline(replace(one, wall=replace(one.wall, processes=1, blocks=1, calls=1)))
+    assert outline.about == ["size=10 · 1 process, 1 block, 1 call, unprofiled"]
 
 
 def operators(drawn: random.Random, total_ns: int, depth: int, names: list[str]) -> Operator:

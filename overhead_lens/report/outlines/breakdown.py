@@ -57,8 +57,8 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
 
 def _how(breakdown: Breakdown) -> str:
     wall = breakdown.wall
-    ran = "1 process" if wall.processes == 1 else f"{wall.processes} processes"
-    measured = f"{ran}, {wall.blocks:,} blocks, {wall.calls:,} calls, unprofiled"
+    counts = ((wall.processes, "process"), (wall.blocks, "block"), (wall.calls, "call"))
+    measured = ", ".join([*(counted(*each) for each in counts), "unprofiled"])
     return " · ".join(filter(None, (_parameters(breakdown), measured)))
 
 
@@ -111,7 +111,7 @@ def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]
         if category.count or timed.ns
     ]
     total = sum_row("sum", count(budget.count), "100 %", "100 %", "")
-    heading = f"Instructions per call (callgrind, {budget.calls:,} calls, one thread)"
+    heading = f"Instructions per call (callgrind, {counted(budget.calls, 'call')}, one thread)"
     return Section(heading, [Table(columns, [*rows, total])])
 
 

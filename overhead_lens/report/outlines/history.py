@@ -148,7 +148,7 @@ def captures_chart(segment: Segment) -> model.Plot:
     """The last captures as points with intervals, levels as lines, changes as upright lines with their number."""
     first = max(0, len(segment.points) - MOST_POINTS)
     points = segment.points[first:]
-    many = "no change" if not segment.changes else f"{len(segment.changes)} changes, marked by upright lines"
+    many = "no change" if not segment.changes else f"{counted(len(segment.changes), 'change')}, marked by upright lines"
     return model.Plot(
         [series for name in segment.levels for series in _series(segment, name, first)],
         numbered_axis([cut(point.name, 18) for point in points], _MOST_TICKS),

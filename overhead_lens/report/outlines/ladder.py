@@ -8,7 +8,7 @@ from functools import partial
 from overhead_lens.report.cells import bounds, length, names, row, share, signed, signed_bounds, sum_row, time
 from overhead_lens.report.looks import TIME
 from overhead_lens.report.outline import Cell, Column, Notes, Outline, Row, Section, Table
-from overhead_lens.report.text.blocks import origin
+from overhead_lens.report.text.blocks import counted, origin
 from overhead_lens.studies.ladder.analysis import Ladder, Layer, Rung
 
 
@@ -16,7 +16,7 @@ def ladder_outline(ladder: Ladder) -> Outline:
     """The outline."""
     params = " ".join(f"{name}={value}" for name, value in ladder.subject.params.items())
     done = sum(rung.ns is not None for rung in ladder.rungs)
-    processes = f"medians of {ladder.processes} processes"
+    processes = f"medians of {counted(ladder.processes, 'process')}"
     return Outline(
         f"ladder of {ladder.subject.name}:{ladder.subject.variant}  {params}".rstrip(),
         ladder.sentence or f"{done} of {len(ladder.rungs)} rungs could be timed.",

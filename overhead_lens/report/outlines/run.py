@@ -30,7 +30,7 @@ from overhead_lens.report.outlines.trace import issue_lines, threads_beside
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.text.blocks import bounds_text, left_out, measured_text, origin
+from overhead_lens.report.text.blocks import bounds_text, counted, left_out, measured_text, origin
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, other_threads, step_stacks
 from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.job import RunJob
@@ -161,9 +161,9 @@ def _about(run: RunBudget) -> Iterator[str]:
         source = f"{_FOUND_BY[steps.found_by]}{f' ({steps.where})' if steps.where else ''}"
         thread = f" in thread {steps.thread}" if steps.thread else ""
         measured = f"{steps.warm_up:,} of warm-up, {steps.measured:,} bare"
-        yield f"{steps.count:,} steps: {source}{thread}; {measured}, {run.samples:,} stacks"
+        yield f"{counted(steps.count, 'step')}: {source}{thread}; {measured}, {counted(run.samples, 'stack')}"
     if run.phases:
-        phases = {"warm_up": "warm-up", "steps": f"{steps.count - steps.warm_up:,} steps"}
+        phases = {"warm_up": "warm-up", "steps": counted(steps.count - steps.warm_up, "step")}
         times = ", ".join(f"{phases.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
         yield f"{format_ns(run.run_ns)} in all" + (f": {times}" if len(run.phases) > 1 else "")
     if run.device is not None:
@@ -220,7 +220,7 @@ def _devices(run_device: RunDevice, run: RunBudget) -> Iterator[Section]:
             rows.append(row(region.name, f"{region.count:,}x", time(wall_ns), *busy))
     yield Section("Devices in regions: busy + idle = each time", [Table(columns, rows, brief=_BRIEF_THREADS)])
     how = (
-        f"{run_device.steps} traced steps took {run_device.step_ratio:.2f} times as long as bare ones: "
+        f"{counted(run_device.steps, 'traced step')} took {run_device.step_ratio:.2f} times as long as bare ones: "
         "busy time is that of the traced steps, idle time the rest of a bare step. "
         "Later steps are not measured: what recorded the devices slows launches."
     )
@@ -233,7 +233,7 @@ def _devices(run_device: RunDevice, run: RunBudget) -> Iterator[Section]:
         *launch_sections(analysis.devices[:_MOST_DEVICES], analysis.launch_figures),
     ]
     for section in Section.filled(*together):
-        yield replace(section, heading=f"{section.heading}; {run_device.steps} traced steps together")
+        yield replace(section, heading=f"{section.heading}; {counted(run_device.steps, 'traced step')} together")
 
 
 def check_lines(run: RunBudget) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from overhead_lens.report.cells import length, names, numbers, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone
-from overhead_lens.report.text.blocks import capitalized, cut, left_out
+from overhead_lens.report.text.blocks import capitalized, counted, cut, left_out
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureDelta
 from overhead_lens.units import format_ns, format_signed_ns
@@ -24,8 +24,8 @@ def structure_outline(delta: StructureDelta) -> Outline:
     sides = (("base", delta.base), ("new", delta.new))
     summaries = {}
     for name, side in sides:
-        steps = f", {side.steps} steps" if side.steps else ""
-        summaries[name] = f"{format_ns(side.wall_ns)}, {side.events:,} events{steps}"
+        steps = f", {counted(side.steps, 'step')}" if side.steps else ""
+        summaries[name] = f"{format_ns(side.wall_ns)}, {counted(side.events, 'event')}{steps}"
     return Outline(
         f"{delta.base.path} → {delta.new.path}",
         answer(delta),
@@ -99,8 +99,8 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
     units = _units(delta)
     rows = []
     for change in changes[:_MOST]:
-        counted = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
-        rows.append(row(counted, change.status, kernel_name(change.name) if kind == "kernel" else change.name))
+        counts = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
+        rows.append(row(counts, change.status, kernel_name(change.name) if kind == "kernel" else change.name))
     columns = [Column(f"count{_unit(delta)}"), names("", gives_way=1), names("name")]
     notes = Notes(left_out(len(changes) - len(rows), "smaller change"))
     heading = f"{kind}: other counts, largest change of time first"
@@ -127,12 +127,12 @@ def _swaps(delta: StructureDelta) -> Section:
 def _swap_rows(delta: StructureDelta) -> Iterator[Row]:
     units = _units(delta)
     for swap in delta.swaps[:_MOST_SWAPS]:
-        for mark, kernels, counted, ns in (
+        for mark, kernels, number, ns in (
             ("-", swap.base_kernels, swap.base_count / units[0], swap.base_ns / units[0]),
             ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
         ):
             operator = text(swap.operator if mark == "-" else "", tone="bold")
-            yield row(operator, mark, f"{_count(counted)}x {format_ns(ns)}", _first(kernels))
+            yield row(operator, mark, f"{_count(number)}x {format_ns(ns)}", _first(kernels))
 
 
 def _first(kernels: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from overhead_lens.report.cells import bounds, names, row, text, time
 from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, SYMBOLS, linear_axis, log_axis, round_time
 from overhead_lens.report.page.model import Axis, Plot, Series, Symbol, Upright
-from overhead_lens.report.text.blocks import cut, interval_text, origin, three_digits
+from overhead_lens.report.text.blocks import counted, cut, interval_text, origin, three_digits
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, TOLERANCE_SHARE, Crossing, Sweep, SweptVariant
 from overhead_lens.units import NS_PER_US, format_ns
 
@@ -27,7 +27,7 @@ def sweep_outline(sweep: Sweep) -> Outline:
         f"sweep of {sweep.subject.name}, {mode}{sweep.subject.device}  {params}".rstrip(),
         _answer(sweep),
         Section.filled(_times(sweep), _lines(sweep), _crossings(sweep)),
-        about=[f"time per call, medians of {sweep.processes} processes, and how far the line lies above it"],
+        about=[f"time per call, medians of {counted(sweep.processes, 'process')}, and how far the line lies above it"],
         warnings=sweep.warnings,
         ends=[f"sweep: {sweep.directory}"],
         origin=partial(origin, sweep.directory, {}),

@@ -81,8 +81,8 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
     parts, essential = _parts(analysis), _essential_parts(analysis)
     shown = [replace(parts[name][0], reach="everywhere") for name in parts if name in essential]
     further = [each for name, those in parts.items() for each in (those[1:] if name in essential else those)]
-    counted = [row(reason.replace("_", " "), count(events)) for reason, events in analysis.issues.items()]
-    table = Table([names(""), *numbers("events")], counted)
+    issues = [row(reason.replace("_", " "), count(events)) for reason, events in analysis.issues.items()]
+    table = Table([names(""), *numbers("events")], issues)
     notes = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
     hidden = ", ".join(name for name in parts if name not in essential)
     return Outline(
@@ -191,7 +191,7 @@ def _steps_in_words(steps: Sequence[TraceStep]) -> str:
 def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Section]:
     for at, device in enumerate(devices[:_MOST_DEVICES]):
         name = f"{device.device} {device.name}".strip()
-        heading = f"Device {name}: {device.events:,} events, span {format_ns(device.span_ns)}"
+        heading = f"Device {name}: {counted(device.events, 'event')}, span {format_ns(device.span_ns)}"
         described = "Busy by kind of work, then idle by what the host was doing when it should have fed the device."
         bar = Bar("", "", list(_pieces(device)), max(1, device.span_ns))
         blocks: list[Block] = [
@@ -240,16 +240,12 @@ def _launches(launch: Launches) -> str:
     """How device work reached the device."""
     if not launch.count:
         return "no launch in the trace"
-    graphs = _noun(launch.graph_launches, "graph launch") + f" of {counted(launch.graph_events, 'event')}"
+    graphs = counted(launch.graph_launches, "graph launch") + f" of {counted(launch.graph_events, 'event')}"
     return (
-        f"{_noun(launch.count, 'launch')}, latency median {format_ns(launch.median_ns)}, p99 {format_ns(launch.p99_ns)}, "
+        f"{counted(launch.count, 'launch')}, latency median {format_ns(launch.median_ns)}, p99 {format_ns(launch.p99_ns)}, "
         f"queue depth mean {launch.queue_depth_mean:.1f}, max {launch.queue_depth_max}"
         + (f", {graphs}" if launch.graph_launches else "")
     )
-
-
-def _noun(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 'es'}"
 
 
 def _host(analysis: TraceAnalysis) -> Iterator[Section]:

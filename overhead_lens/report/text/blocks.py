@@ -71,8 +71,9 @@ def signed_interval_text(interval: tuple[float, float]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 step``, ``2 steps``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """``1 step``, ``2 steps``, ``2 launches``."""
+    plural = "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
 def three_digits(number: float) -> str:

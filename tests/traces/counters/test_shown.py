@@ -68,7 +68,7 @@ def test_the_page_draws_counters_with_their_gaps_and_lists_the_rest() -> None:
     assert drawn.series[0].y == pytest.approx(
         [(10 * 4 + 3 * 5) / 13, (7 * 5 + 6 * 6) / 13, 6, 7, (7 * 7 + 6 * 8) / 13, (4 * 8 + 10 * 9) / 14]
     )
-    assert "nothing is known for 20 ns in 1 gaps" in " ".join(words(page, heading))
+    assert "nothing is known for 20 ns in 1 gap" in " ".join(words(page, heading))
     shown = [row for table in rows(page, heading) for row in table]
     assert any(row[1:] == ["16 ns", "100%", "4.5 B"] for row in shown)
     assert any("25 %" in row for row in shown)

@@ -259,4 +259,4 @@ def test_the_terminal_tells_it_in_few_lines_and_hostile_names_stay_text() -> Non
     assert "\x1b" not in text
     assert "occupancy 12 % by Kineto's estimate; 100% of it with less than one block for each SM" in text
     assert "HtoD 0 1 640 B 10 ns 64.0 GB/s 64.0 GB/s" in text
-    assert "6 values every 10 ns; nothing is known for 30 ns in 1 gaps" in text
+    assert "6 values every 10 ns; nothing is known for 30 ns in 1 gap" in text

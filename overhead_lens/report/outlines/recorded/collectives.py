@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead_lens.report.cells import count, names, numbers, row, time
 from overhead_lens.report.outline import Block, Notes, Row, Section, Table
 from overhead_lens.report.outlines.recorded.counters import bandwidth
-from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.text.blocks import counted, cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
 from overhead_lens.traces.collectives.stragglers import Stragglers
@@ -48,7 +48,7 @@ def straggler_lines(stragglers: Stragglers) -> list[str]:
     if not stragglers.holders:
         return []
     first, repeated, pairs = stragglers.holders[0], stragglers.repeated, stragglers.pairs
-    costs = f"it comes last {first.last:,} times, and their waits for it sum to {format_ns(first.lost_ns)}"
+    costs = f"it comes last {counted(first.last, 'time')}, and their waits for it sum to {format_ns(first.lost_ns)}"
     sooner = f"If only it were faster, these collectives would end at most {format_ns(first.lead_ns)} sooner"
     lines = [f"The others wait most for rank {first.rank}: {costs}. {sooner}."]
     if pairs:

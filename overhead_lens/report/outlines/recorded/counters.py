@@ -8,7 +8,7 @@ from overhead_lens.report.cells import count, names, numbers, row, time
 from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis
 from overhead_lens.report.page.model import Plot, Series
-from overhead_lens.report.text.blocks import cut, left_out
+from overhead_lens.report.text.blocks import counted, cut, left_out
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.counters.model import Counters, CounterTrack, DeviceOccupancy, GraphWork
 from overhead_lens.units import format_bytes, format_ns, format_rate
@@ -60,11 +60,11 @@ def over_time(track: CounterTrack) -> Plot:
 
 def _tracked(track: CounterTrack) -> str:
     mean, least, most = (quantity(value, track.unit) for value in (track.mean, track.min, track.max))
-    text = f"{_named(track.name)}: mean {mean}, {least} .. {most}, {track.samples:,} values"
+    text = f"{_named(track.name)}: mean {mean}, {least} .. {most}, {counted(track.samples, 'value')}"
     if track.period_ns is not None:
         text += f" every {format_ns(track.period_ns)}"
     if track.gaps:
-        text += f"; nothing is known for {format_ns(track.gap_ns)} in {track.gaps:,} gaps"
+        text += f"; nothing is known for {format_ns(track.gap_ns)} in {counted(track.gaps, 'gap')}"
     return text
 
 
@@ -151,7 +151,7 @@ def _ranged(counters: Counters) -> str:
     done = {name: sum(one.flop.get(name, 0.0) for one in counters.ranges) for name in ("fp64", "fp32", "fp16")}
     sums = [f"{name} {flop_count(value)}" for name, value in done.items() if value]
     metrics = len({metric for one in counters.ranges for metric in one.metrics})
-    text = f"CUPTI counted {metrics} metrics of {ranges:,} kernels"
+    text = f"CUPTI counted {counted(metrics, 'metric')} of {counted(ranges, 'kernel')}"
     text += f": {', '.join(sums)} on CUDA cores" if sums else ""
     first = counters.ranges[0]
     if first.flop and sum(first.flop.values()):
@@ -172,9 +172,11 @@ def _graphs(counters: Counters) -> Iterator[Block]:
 
 
 def _graph(one: GraphWork) -> str:
-    launches = f"{one.launches:,} launches" if one.launches else "its launches are not in the trace"
+    launches = counted(one.launches, "launch") if one.launches else "its launches are not in the trace"
     first = one.costliest[0]
-    text = f"graph {one.graph} on device {one.device}: {launches}, {one.nodes:,} nodes, {format_ns(one.total_ns)}"
+    text = (
+        f"graph {one.graph} on device {one.device}: {launches}, {counted(one.nodes, 'node')}, {format_ns(one.total_ns)}"
+    )
     return f"{text}; costliest: node {first.node}, {_named(first.name)}, {format_ns(first.total_ns)}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, names, numbers, row, time
 from overhead_lens.report.outline import Notes, Row, Section, Table
-from overhead_lens.report.text.blocks import cut, left_out
+from overhead_lens.report.text.blocks import counted, cut, left_out
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.job.batches import Batches, BatchPoint
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, LaunchFigures
@@ -59,7 +59,7 @@ def _latencies(devices: Sequence[DeviceBudget]) -> Table:
 def queueing(device: DeviceLaunches) -> str:
     """TKLQT and its parts."""
     whole = device.whole
-    text = f"device {device.device}: {format_ns(whole.tklqt_ns)} over {whole.launches:,} launches: "
+    text = f"device {device.device}: {format_ns(whole.tklqt_ns)} over {counted(whole.launches, 'launch')}: "
     floor = f"{_share(whole.floor_ns, whole)} floor ({format_ns(device.least_ns)} each), " if device.least_ns else ""
     text += f"{floor}{_share(whole.queued_ns, whole)} behind a busy device, {_share(whole.above_ns, whole)} else"
     return text + ("" if device.least_ns is not None else f"; floor unknown: {device.least_unknown}")

@@ -10,7 +10,7 @@ from overhead_lens.report.cells import count, names, numbers, row
 from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis, round_number
 from overhead_lens.report.page.model import Plot, Series
-from overhead_lens.report.text.blocks import cut, cut_front
+from overhead_lens.report.text.blocks import counted, cut, cut_front
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.memory.blocks import LOW_TOTAL, REALLOCATED, UNADDRESSED, UNALLOCATED
 from overhead_lens.traces.memory.model import BEFORE, DeviceMemory, MemoryHolder
@@ -135,7 +135,7 @@ def _churn(memory: DeviceMemory) -> list[str]:
     text = f"{memory.churn_blocks:,} blocks, {format_bytes(memory.churn_bytes)} in all, were allocated and released {within}"
     first = memory.churn[0]
     by = _place(first)[0] if first.operator or not first.line else _place(first)[3]
-    return [f"{text}; most by {by} ({first.blocks:,} blocks, {format_bytes(first.bytes)})"]
+    return [f"{text}; most by {by} ({counted(first.blocks, 'block')}, {format_bytes(first.bytes)})"]
 
 
 def _steps(memory: DeviceMemory) -> Table:

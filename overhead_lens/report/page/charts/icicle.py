@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from overhead_lens.report.outline import Notes, Picture
 from overhead_lens.report.page.charts.tree import ROOT, Node, callers_of, folded
 from overhead_lens.report.page.model import Icicle, Tile, Tiles
-from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.text.blocks import counted, cut
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import INKS
 from overhead_lens.taxonomy.host import HostCategory
@@ -40,16 +40,16 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str, host: Sequence[Host
     whole = nodes[0].total
 
     def time_of(stacks: int) -> str:
-        return f"{format_ns(whole_ns * stacks / whole)} ({stacks / whole:.1%}, {stacks:,} stacks)"
+        return f"{format_ns(whole_ns * stacks / whole)} ({stacks / whole:.1%}, {counted(stacks, 'stack')})"
 
     fields = ("category", "self", "with what it calls", "rule", "source of the rule")
     of_callers = ("category", "self, of the top frame called so", "rule", "source of the rule")
-    described = f"Sampled frames of a {per}, outermost on top, each as wide as its share of {whole:,} stacks."
-    notes = [f"{whole:,} stacks; the whole width is {format_ns(whole_ns)} per {per}."]
+    described = f"Sampled frames of a {per}, outermost on top, each as wide as its share of {counted(whole, 'stack')}."
+    notes = [f"{counted(whole, 'stack')}; the whole width is {format_ns(whole_ns)} per {per}."]
     for how, each in (("", tree), (" with the innermost on top", callers)):
         if each.frames:
             ends = f"{each.stacks / whole:.1%} of the stacks end in them"
-            notes.append(f"Folded{how}: {each.frames:,} frames {_SMALL}; {ends}.")
+            notes.append(f"Folded{how}: {counted(each.frames, 'frame')} {_SMALL}; {ends}.")
     notes += corrected(nodes, whole_ns, host)
     picture = Icicle(
         Tiles(fields, [_tile(node, [time_of(node.own), time_of(node.total)]) for node in tree.nodes]),
@@ -100,7 +100,7 @@ def difference_icicle(
         f"Frames of both sides, each as wide as the mean of its times: red where the new one takes longer (+), "
         f"blue where it takes less (-); the strongest color is {format_ns(most_ns)} per {per}."
     )
-    gone = [f"Folded: {frames:,} frames {_SMALL}."] if frames else []
+    gone = [f"Folded: {counted(frames, 'frame')} {_SMALL}."] if frames else []
     return [Icicle(Tiles(("base", "new", "difference", "category"), tiles), described), Notes([described, *gone])]
 
 

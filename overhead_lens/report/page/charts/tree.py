@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from overhead_lens.report.text.blocks import counted
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.classifier import Carried, Classifier
 from overhead_lens.taxonomy.names import display_name
@@ -167,5 +168,5 @@ def _sum_of(small: Sequence[Node], total: int, caller: int, attribution: Attribu
     for node in small:
         weights[node.attribution] += node.own
     most = max(weights, key=lambda one: weights[one])
-    name = f"{len(small):,} smaller frame{'s' * (len(small) > 1)}"
+    name = counted(len(small), "smaller frame")
     return Node(caller, name, 0, most, None, inherited=True, total=total, own=weights.total(), folded=len(small))
