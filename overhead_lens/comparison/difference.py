@@ -148,7 +148,8 @@ def _sentence(
     aligned: Aligned, verdict: str, changes: Sequence[CategoryChange], blame: Sequence[str], margin_ns: float
 ) -> str:
     more = aligned.wall.more_needed(margin_ns)
-    needed = "no number of processes" if more is None else f"about {max(1, more)} more processes a side"
+    processes = "1 more process" if more in (0, 1) else f"{more} more processes"
+    needed = "no number of processes" if more is None else f"about {processes} a side"
     by_name = {change.category: change for change in changes}
     reasons = [
         f"{name} {format_signed_ns(by_name[name].size_ns)}{_guards(name, verdict, aligned) or _frames(by_name[name])}"

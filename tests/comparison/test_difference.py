@@ -437,6 +437,8 @@ def test_inconclusive_says_how_many_processes_would_decide() -> None:
     delta = compare_budgets(budget(0.05, python=1_000), budget(0.05, python=1_030))
     assert delta.verdict == "inconclusive"
     assert "more processes a side would decide" in delta.sentence
+    close = compare_budgets(budget(0.01, python=1_000), budget(0.01, python=1_015))
+    assert close.sentence.endswith("; about 1 more process a side would decide")
     assert delta.detectable_share == (delta.wall_ci95_ns[1] - delta.wall_ci95_ns[0]) / 2 / delta.base.wall.ns
 
 
