@@ -77,7 +77,7 @@ class Side:
         """Warnings for the report."""
         unsettled = f"{', '.join(self.unsettled)} had not settled after the warm-up: their blocks may still drift"
         notes = self.recording.workload.notes if self.recording.workload is not None else ()
-        return [*notes, *([unsettled] if self.unsettled else []), *self.recording.warnings]
+        return [*notes, *([unsettled] if self.unsettled else []), *dict.fromkeys(self.recording.warnings)]
 
     def give_turns(self, when: When, process: int = 0, worker: Process | None = None) -> None:
         """Run the instruments of ``when`` in a process, one after the other."""
