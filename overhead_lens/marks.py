@@ -10,10 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Protocol, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+_ENTERING = frozenset({"__enter__", "__aenter__", "enter_context", "enter_async_context"})
+_GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
 class Watcher(Protocol):
@@ -22,8 +25,8 @@ class Watcher(Protocol):
     def step(self) -> None:
         """Note the end of a step."""
 
-    def enter(self, name: str, code: CodeType, line: int) -> None:
-        """Note that the calling thread enters a region at that line, 0 for a whole function."""
+    def enter(self, name: str, code: CodeType, line: int, callers: tuple[tuple[CodeType, int], ...] = ()) -> None:
+        """Note that the calling thread enters a region at that line, 0 for a whole function; perhaps for ``callers``."""
 
     def leave(self, name: str) -> None:
         """Note that it leaves the region."""
@@ -100,7 +103,7 @@ class _Watched:
 
     def __enter__(self) -> None:
         frame = sys._getframe(1)
-        self._watcher.enter(self._name, frame.f_code, frame.f_lineno)
+        self._watcher.enter(self._name, frame.f_code, frame.f_lineno, tuple(_callers(frame)))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -137,3 +140,16 @@ class _Watched:
             return function
         wrapper = awaited if inspect.iscoroutinefunction(function) else inside
         return wraps(function)(generated if inspect.isgeneratorfunction(function) else wrapper)  # type: ignore[return-value]
+
+
+def _callers(frame: FrameType) -> Iterator[tuple[CodeType, int]]:
+    """The frames for which this one may enter a region, innermost first: those of a ``with`` whose context manager it is.
+
+    The region stays open when an ``__enter__`` has returned, or the generator of ``contextlib.contextmanager`` has yielded.
+    """
+    while (back := frame.f_back) is not None:
+        is_generator = frame.f_code.co_flags & _GENERATOR and back.f_code.co_name in _ENTERING
+        if frame.f_code.co_name not in _ENTERING and not is_generator:
+            return
+        yield back.f_code, back.f_lineno
+        frame = back

@@ -127,7 +127,7 @@ class StepWatcher:
         self._inside: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
         self._regions: defaultdict[tuple[str, int], Entries] = defaultdict(Entries)
         self._traced_regions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        self._region_places: dict[str, set[tuple[str, str, int]]] = {}
+        self._region_places: dict[str, set[tuple[Any, ...]]] = {}
         area.write(Word.THREAD, threading.get_native_id())
         self._cores: set[int] = set()
         os.register_at_fork(after_in_child=self._in_child)
@@ -464,9 +464,11 @@ class StepWatcher:
 
     # ------------------------------------------------------------------ regions
 
-    def enter(self, name: str, code: CodeType, line: int) -> None:
+    def enter(self, name: str, code: CodeType, line: int, callers: tuple[tuple[CodeType, int], ...] = ()) -> None:
         """The calling thread enters a region."""
-        self._region_places.setdefault(name, set()).add((code.co_filename, code.co_name, line or -code.co_firstlineno))
+        others = ((other.co_filename, other.co_name, at) for other, at in callers)
+        place = (code.co_filename, code.co_name, line or -code.co_firstlineno, *others)
+        self._region_places.setdefault(name, set()).add(place)
         thread = threading.get_ident()
         self._inside[thread].append((name, _clock(), self._between_ns[thread]))
 

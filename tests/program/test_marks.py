@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from types import CodeType
 
 import pytest
@@ -19,11 +20,13 @@ class Noting:
 
     def __init__(self) -> None:
         self.noted: list[tuple[object, ...]] = []
+        self.callers: list[tuple[str, ...]] = []
 
     def step(self) -> None:
         self.noted.append(("step",))
 
-    def enter(self, name: str, code: CodeType, line: int) -> None:
+    def enter(self, name: str, code: CodeType, line: int, callers: tuple[tuple[CodeType, int], ...] = ()) -> None:
+        self.callers.append(tuple(caller.co_name for caller, _ in callers))
         self.noted.append(("enter", name, code.co_name, line))
 
     def leave(self, name: str) -> None:
@@ -43,6 +46,42 @@ def test_a_block_and_a_step(watcher: Noting) -> None:
         ol.step()
     name = "test_a_block_and_a_step"
     assert watcher.noted == [("enter", "decode", name, line), ("step",), ("leave", "decode")]
+
+
+def test_callers_for_which_a_context_manager_enters_a_region(watcher: Noting) -> None:
+    @contextmanager
+    def generator() -> Iterator[None]:
+        with ol.region("decode"):
+            yield
+
+    @asynccontextmanager
+    async def awaited() -> AsyncIterator[None]:
+        with generator():
+            yield
+
+    class Helper:
+        def __enter__(self) -> None:
+            self.stack = ExitStack()
+            self.stack.enter_context(ol.region("decode"))
+
+        def __exit__(self, *_: object) -> None:
+            self.stack.close()
+
+    async def body() -> None:
+        async with awaited():
+            pass
+
+    with generator():
+        pass
+    with Helper():
+        pass
+    asyncio.run(body())
+    name = "test_callers_for_which_a_context_manager_enters_a_region"
+    assert watcher.callers == [
+        ("__enter__", name),
+        ("__enter__", name),
+        ("__enter__", "awaited", "__aenter__", "body"),
+    ]
 
 
 def test_a_function_that_raises(watcher: Noting) -> None:

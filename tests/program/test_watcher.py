@@ -892,7 +892,7 @@ def regions(program: Program) -> dict[tuple[str, Phase], tuple[int, int, int]]:
 def test_regions_nest(start: Callable[..., Program]) -> None:
     program = start()
     for inner_ns in (2, 4):
-        program.watcher.enter("decode", CODE, 3)
+        program.watcher.enter("decode", CODE, 3, ((CODE, 7),))
         program.now_ns += 10
         program.watcher.enter("sample", CODE, 0)
         program.now_ns += inner_ns
@@ -904,7 +904,7 @@ def test_regions_nest(start: Callable[..., Program]) -> None:
     }
     # Line 0 is a whole function, known by its first line.
     assert program.notes()["region_places"] == {
-        "decode": [["train.py", "<module>", 3]],
+        "decode": [["train.py", "<module>", 3, ["train.py", "<module>", 7]]],
         "sample": [["train.py", "<module>", -1]],
     }
 

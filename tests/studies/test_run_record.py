@@ -12,7 +12,7 @@ import pytest
 from overhead_lens.program.area import Phase, StepRecord
 from overhead_lens.studies.run import record
 from overhead_lens.studies.run.record import Program, record_run
-from overhead_lens.studies.run.stored import read_run
+from overhead_lens.studies.run.stored import Place, read_run
 
 
 @pytest.fixture
@@ -94,3 +94,27 @@ def test_a_signal_to_the_recorder_is_passed_on(number: signal.Signals) -> None:
     finally:
         signal.signal(number, before)
     assert sent == [number, 0]
+
+
+CONTEXT_MANAGERS = """\
+@contextmanager
+def timed():
+    with ol.region("load"):
+        load()
+    with ol.region("step"):
+        yield
+
+with timed():
+    step()
+"""
+
+
+@pytest.mark.parametrize(("line", "function", "last_line"), [(3, "timed", 4), (5, "<module>", 9)])
+def test_a_region_that_a_context_manager_leaves_open_lies_in_its_caller(
+    line: int, function: str, last_line: int, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "train.py")
+    Path(file).write_text(CONTEXT_MANAGERS, encoding="utf-8")
+    enter, caller = (str(tmp_path / "contextlib.py"), "__enter__", 137), (file, "<module>", 8)
+    first_line = line if function == "timed" else 8
+    assert record._region_place(file, "timed", line, enter, caller) == Place(file, function, first_line, last_line)

@@ -251,11 +251,17 @@ def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[StoredRegion]:
     ]
 
 
-def _region_place(file: str, function: str, line: int) -> Place:
-    """The lines of a region: the block of its ``with``, or the function that begins at ``-line``."""
+def _region_place(file: str, function: str, line: int, *callers: tuple[str, str, int]) -> Place:
+    """The lines of a region: the block of its ``with``, or the function that begins at ``-line``.
+
+    Of a context manager that leaves the region open, it is the block of the first caller that does not.
+    """
     if line < 0:
         return Place(file, function, 0, 0)
     block = _innermost(file, (ast.With, ast.AsyncWith), line)
+    stays_open = block is None or any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(block))
+    if callers and stays_open:
+        return _region_place(*callers[0], *callers[1:])
     return Place(file, function, line, line if block is None else block.end_lineno)
 
 
