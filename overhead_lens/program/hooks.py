@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from overhead_lens.program.watcher import StepWatcher
@@ -225,8 +225,10 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
     # The first parameter of each optimizer's last call. An optimizer that always begins with the same one is called once a step.
     begun_with: dict[int, int] = {}
 
-    def is_step(optimizer: Any, key: int) -> bool:
+    def is_step(optimizer: Any, key: int, caller: FrameType) -> bool:
         try:
+            if _is_of_superclass(optimizer, caller):
+                return False
             before, begun_with[key] = begun_with.get(key), id(next(_updated(optimizer), None))
             return before == begun_with[key] or _updates_first(optimizer)
         except Exception:  # a subclass may have another kind of `state` or `param_groups`
@@ -234,10 +236,22 @@ def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
 
     def stepped(optimizer: Any, _args: object, _kwargs: object) -> None:
         # In a backward pass, each parameter may have an optimizer of its own, in a thread of autograd's.
-        if backward_pass() < 0 and is_step(optimizer, key := number(optimizer)):
+        if backward_pass() < 0 and is_step(optimizer, key := number(optimizer), sys._getframe(1)):
             watcher.marked("optimizer", key)
 
     watcher.let_go["optimizer"] = register(stepped).remove
+
+
+def _is_of_superclass(optimizer: Any, caller: FrameType) -> bool:
+    """Whether torch's wrapper of ``step`` runs that of a superclass, within a step of the optimizer's own class."""
+    steps = (vars(each).get("step") for each in type(optimizer).__mro__)
+    hooked = [step for step in steps if getattr(step, "hooked", False)]
+    if len(hooked) < 2 or "func" not in caller.f_locals:
+        return False
+    own = hooked[0]
+    while own is not None and own is not caller.f_locals["func"]:
+        own = getattr(own, "__wrapped__", None)
+    return own is None
 
 
 def _updates_first(optimizer: Any) -> bool:

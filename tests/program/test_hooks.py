@@ -338,7 +338,7 @@ def test_modules_optimizers_and_compilations() -> None:
 
 
 OPTIMIZERS = """
-import json, sys
+import functools, json, sys
 from overhead_lens.program.hooks import AroundImport, hooks
 
 class Watcher:
@@ -428,6 +428,20 @@ first_two = watcher.marks[:2]
 said["in the same order"] = watcher.marks == 6 * first_two
 say("two after two")
 
+class Clipping(SGD):
+    def step(self):
+        return super().step()
+
+clipping = Clipping([first], lr=0.1)
+clipping.step(), clipping.step()
+say("within the step of a subclass")
+def replacement(self, original=SGD.step):
+    return original(self)
+SGD.step = functools.wraps(SGD.step)(replacement)
+optimizers[first].step()
+clipping.step()
+say("replaced by the program")
+
 class Own(SGD):
     def step(self):
         pass
@@ -459,5 +473,7 @@ def test_which_calls_of_optimizers_are_steps() -> None:
         "after it": [1, 1],
         "in the same order": True,
         "two after two": [12, 2],
+        "within the step of a subclass": [2, 1],
+        "replaced by the program": [2, 2],
         "put together in another way": [2, 1],
     }
