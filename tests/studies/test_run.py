@@ -426,6 +426,27 @@ def test_sampled_steps_that_the_sampler_does_not_explain(sampled_ns: int, unlike
     assert found.wall.ns == 1_000
 
 
+@pytest.mark.parametrize(
+    ("longest", "unlike"),
+    [
+        ({"ns": 20_000, "user_ns": 600}, False),  # The sampler stopped it.
+        ({"ns": 20_000, "user_ns": 9_000}, False),
+        ({"ns": 20_000, "user_ns": 12_000}, True),  # As an evaluation that no bare step holds.
+        ({"ns": 20_000, "user_ns": 19_000, "compile_ns": 18_000}, False),
+    ],
+)
+def test_sampled_steps_that_compute_longer(longest: dict[str, int], unlike: bool) -> None:
+    steps = 20 * [{"ns": 1_000, "user_ns": 600, "system_ns": 400}]
+    found = budget(*stretch(Phase.SAMPLED, 70_000, *steps[1:], longest), *bare(*steps))
+    assert found.sampling.step_ratio == 1.95
+    said = "sampled steps took 1.95 times as long as bare ones (1.55 times the CPU time), which"
+    assert [warning[: len(said)] for warning in found.warnings] == unlike * [said]
+    assert found.wall.ci95_ns == (
+        1_000.0,
+        pytest.approx((70_000 + 39_000 + 7_777 + 20_000) / 42) if unlike else 1_000.0,
+    )
+
+
 def test_without_both_there_is_no_ratio() -> None:
     assert budget(*bare(*(20 * [1_000]))).sampling.step_ratio is None
     # The first step of a stretch is left out.

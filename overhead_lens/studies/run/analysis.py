@@ -204,7 +204,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     """The budget of a run."""
     meta = run.meta
     counted = _counted(run.steps)
-    ratio = _step_ratio(run.steps)
+    ratio, cpu_ratio = _step_ratio(run.steps), _cpu_ratio(run.steps)
     wall = exactly(float(meta.wall_ns)) if counted is None else _estimate(counted, "ns")
     of_steps, others = _of_steps(run), other_threads(run)
     stepping, inside = [each.thread for each in of_steps], [each.inside for each in of_steps]
@@ -215,7 +215,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     blocks = _sampled(inside)
     fitted = classifier.fitted(stack for block in blocks for stack in block)
     step = step_wall(wall)
-    if warnings.is_unlike(ratio):
+    if warnings.is_unlike(ratio, cpu_ratio):
         step = _covering(step, run.steps)
     recorded = checks.read_steps(run.path, run.steps)
     traced = None if recorded is None else checks.operators_of_trace(recorded, step.ns, fitted)
@@ -243,7 +243,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         warnings=(
             *meta.warnings,
             *warnings.of_stacks(run, samples, taken, has_steps=counted is not None),
-            *warnings.of_steps(counted, ratio, step),
+            *warnings.of_steps(counted, ratio, cpu_ratio, step),
             *backward_warning(None if backward is None else backward.shares, of_step.worked_share),
             *warnings.of_devices(device, step),
             *thread_warnings(meta.unplaced, of_step.host, asleep),
@@ -383,12 +383,24 @@ def _backward(
 
 
 def _step_ratio(steps: pd.DataFrame | None) -> float | None:
-    """Mean of sampled steps over that of bare ones, each interval without its first step."""
+    """Mean of sampled steps over that of bare ones."""
+    return None if steps is None else _sampled_over_bare(steps, steps["end_ns"] - steps["begin_ns"])
+
+
+def _cpu_ratio(steps: pd.DataFrame | None) -> float | None:
+    """The same of their CPU times, without those of steps in which something was compiled."""
     if steps is None:
         return None
-    ns, same = steps["end_ns"] - steps["begin_ns"], steps["phase"] == steps["phase"].shift(1)
-    bare, sampled = (ns[same & (steps["phase"] == phase)] for phase in (Phase.BARE, Phase.SAMPLED))
-    return float(sampled.mean() / bare.mean()) if len(bare) and len(sampled) else None
+    table = counters_by_step(steps)
+    is_known = table["is_counted"] & (table["compile_ns"] == 0)
+    return _sampled_over_bare(steps, (table["user_ns"] + table["system_ns"]).where(is_known))
+
+
+def _sampled_over_bare(steps: pd.DataFrame, values: pd.Series[float]) -> float | None:
+    """Ratio of means, each interval without its first step; None without both."""
+    same = steps["phase"] == steps["phase"].shift(1)
+    bare, sampled = (values[same & (steps["phase"] == phase)].dropna() for phase in (Phase.BARE, Phase.SAMPLED))
+    return float(sampled.mean() / bare.mean()) if len(sampled) and bare.sum() else None
 
 
 def _from(stack: Stack, home: Place | None) -> Stack:

@@ -18,25 +18,34 @@ FEW_STACKS = 100
 _DRIFT_SHARE = 0.05
 # A sampled step lasts as long as a bare one, or longer, but not several times as long.
 _LEAST_RATIO, _MOST_RATIO = 0.9, 3.0
+# The sampler stops a thread, whose CPU clock then stands still: it found 0.92 to 1.12 times the CPU time of bare steps.
+_MOST_CPU_RATIO = 1.5
 # Steps of another kind take so many times the median, or less than its part, and are not a few.
 _OTHER_KIND, _FEW_SHARE = 3.0, 0.1
 
 
-def is_unlike(step_ratio: float | None) -> bool:
-    """Whether sampled and bare steps differ by more than the sampler explains."""
-    return step_ratio is not None and not _LEAST_RATIO <= step_ratio <= _MOST_RATIO
+def is_unlike(step_ratio: float | None, cpu_ratio: float | None) -> bool:
+    """Whether sampled and bare steps differ by more than the sampler explains, in wall time or CPU time."""
+    return (step_ratio is not None and not _LEAST_RATIO <= step_ratio <= _MOST_RATIO) or _computes_unlike(cpu_ratio)
 
 
-def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measured) -> Iterator[str]:
+def _computes_unlike(cpu_ratio: float | None) -> bool:
+    return cpu_ratio is not None and not 1.0 / _MOST_CPU_RATIO <= cpu_ratio <= _MOST_CPU_RATIO
+
+
+def of_steps(
+    counted: pd.DataFrame | None, step_ratio: float | None, cpu_ratio: float | None, wall: Measured
+) -> Iterator[str]:
     """Warnings about the steps' times: reasons to doubt their mean."""
     if counted is None:
         return
     ns = counted["ns"].to_numpy(np.float64)
     if not counted["is_bare"].any():
         yield "too few steps ran without an instrument: the wall is the mean of others, which were not traced"
-    if is_unlike(step_ratio):
+    if is_unlike(step_ratio, cpu_ratio):
+        of_cpu = f" ({cpu_ratio:.2f} times the CPU time)" if _computes_unlike(cpu_ratio) else ""
         yield (
-            f"sampled steps took {step_ratio:.2f} times as long as bare ones, which the sampler does not explain: the"
+            f"sampled steps took {step_ratio:.2f} times as long as bare ones{of_cpu}, which the sampler does not explain: the"
             " program's steps change, or other processes take its cores; the interval covers both, and sampled steps set the"
             " shares"
         )
