@@ -47,13 +47,18 @@ def ns_from_us_text(text: str) -> int:
 
 def format_ns(ns: float) -> str:
     """A duration with a unit that leaves one to four digits before the point: ``12.48 us``, ``950 ns``, ``1.20 s``."""
-    size = abs(ns)
-    if size < 999.5:
+    size, (unit_ns, unit) = abs(ns), unit_of(ns)
+    if unit_ns == 1:
         return f"{ns:.0f} ns" if size >= 9.95 or ns == int(ns) else f"{ns:.{1 if size >= 0.95 else 2}f} ns"
-    for limit_ns, unit_ns, unit in ((NS_PER_MS, NS_PER_US, "µs"), (NS_PER_S, NS_PER_MS, "ms")):
-        if size < 0.9995 * limit_ns:
-            return f"{ns / unit_ns:.{_decimals(size / unit_ns)}f} {unit}"
-    return f"{ns / NS_PER_S:.{_decimals(size / NS_PER_S)}f} s"
+    return f"{ns / unit_ns:.{_decimals(size / unit_ns)}f} {unit}"
+
+
+def unit_of(ns: float) -> tuple[int, str]:
+    """The unit that a duration is written in: its length in ns, and its name."""
+    for limit_ns, unit_ns, unit in ((NS_PER_US, 1, "ns"), (NS_PER_MS, NS_PER_US, "µs"), (NS_PER_S, NS_PER_MS, "ms")):
+        if abs(ns) < 0.9995 * limit_ns:
+            return unit_ns, unit
+    return NS_PER_S, "s"
 
 
 def format_signed_ns(ns: float) -> str:

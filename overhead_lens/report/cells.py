@@ -6,7 +6,7 @@ from overhead_lens.report.outline import Cell, Column, Length, Row, Tone
 from overhead_lens.report.text.blocks import interval_text, signed_interval_text
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Interval
-from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns, format_signed_ns
+from overhead_lens.units import format_ns, format_signed_ns, unit_of
 
 
 def names(name: str, gives_way: int = 0) -> Column:
@@ -82,10 +82,7 @@ def length(value: float, whole: float, interval: Interval | None = None, look: s
 def _one_unit(interval: Interval, sign: str) -> str:
     """``LOW .. HIGH`` with the larger end's unit once."""
     most = max(map(abs, interval))
-    unit_ns, unit = next(
-        ((ns, name) for ns, name in ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs")) if most >= 0.9995 * ns),
-        (1, "ns"),
-    )
+    unit_ns, unit = unit_of(most)
     scaled = most / unit_ns
     decimals = 0 if (unit == "ns" and scaled >= 9.95) or scaled >= 999.5 else 2 if scaled < 99.995 else 1
     low, high = (f"{end / unit_ns:{sign}.{decimals}f}" for end in interval)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from overhead_lens.report.page.model import Axis, Symbol
-from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns
+from overhead_lens.units import format_ns, unit_of
 
 # Paul Tol's bright scheme, distinct with any color vision, on white and on black.
 INKS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999999")
@@ -29,9 +29,7 @@ def linear_axis(low: float, high: float, format_tick: Callable[[float], str], ti
 def close_time_axis(low: float, high: float, title: str = "") -> Axis:
     """A linear axis of ns whose ticks have as many decimals as it takes to tell them apart."""
     axis = linear_axis(low, high, round_time, title)
-    largest = max(abs(low), abs(high))
-    units = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs"), (1, "ns"))
-    unit_ns, unit = next(each for each in units if largest >= 0.9995 * each[0] or each[0] == 1)
+    unit_ns, unit = unit_of(max(abs(low), abs(high)))
     if len({text for _, text in axis.ticks}) == len(axis.ticks):
         return axis
     step = (axis.ticks[1][0] - axis.ticks[0][0]) / unit_ns
