@@ -1,4 +1,4 @@
-"""Operations of ``worker/operations.py``, with the types of their replies."""
+"""Operations of every measurement (``worker/operations.py``, ``worker/runtime.py``), with the types of their replies."""
 
 from __future__ import annotations
 
@@ -71,5 +71,5 @@ DESCRIBE = Operation("worker.operations:describe", Workload)
 WARM_UP = Operation("worker.operations:warm_up", WarmUp)
 RECOMPILE = Operation("worker.operations:recompile", WarmUp)
 COMPILE_CALL = Operation("worker.operations:compile_call", Nothing)
-DESCRIBE_RUNTIME: Operation[dict[str, Any]] = Operation("worker.operations:describe_runtime", dict[str, Any])
+DESCRIBE_RUNTIME: Operation[dict[str, Any]] = Operation("worker.runtime:describe_runtime", dict[str, Any])
 CATALOG = Operation("worker.operations:catalog", Catalog)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,8 @@ from overhead_lens.target import Target
 from overhead_lens.worker.load import load_scenario
 
 
-def describe_all(paths: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A row per file: ``name``, ``summary``, ``source``, ``variants``, ``params`` (defaults); or ``name`` and ``error``."""
-    return [_describe(name, Path(path)) for name, path in paths.items()]
-
-
-def _describe(name: str, path: Path) -> dict[str, Any]:
+def describe(name: str, path: Path) -> dict[str, Any]:
+    """Of a file ``name``, ``summary``, ``source``, ``variants``, ``params`` (defaults); or ``name`` and ``error``."""
     try:
         scenario = load_scenario(Target(str(path), path))
     except UsageError as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead_lens.target import Target
 from overhead_lens.worker import catalog as catalogs
-from overhead_lens.worker import runtime, workload
+from overhead_lens.worker import workload
 from overhead_lens.worker.displaced import displaced
 from overhead_lens.worker.session import Session, operation
 
@@ -68,12 +68,6 @@ def recompile(session: Session) -> dict[str, Any]:
 
 
 @operation
-def describe_runtime(session: Session) -> dict[str, Any]:
-    """Describe torch, Python and their threads."""
-    return runtime.describe_runtime(session)
-
-
-@operation
 def catalog(_session: Session, paths: Mapping[str, str]) -> dict[str, Any]:
     """Describe scenario files."""
-    return {"scenarios": catalogs.describe_all(paths)}
+    return {"scenarios": [catalogs.describe(name, Path(path)) for name, path in paths.items()]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,21 +35,21 @@ class Remedied:
     contexts: tuple[Context, ...] = ()
     late_contexts: tuple[Context, ...] = ()
 
-    @contextmanager
-    def entered(self) -> Iterator[None]:
+    def entered(self) -> AbstractContextManager[None]:
         """Enter all contexts, as for every call after the first."""
-        with ExitStack() as stack:
-            for context in (*self.contexts, *self.late_contexts):
-                stack.enter_context(context())
-            yield
+        return _inside((*self.contexts, *self.late_contexts))
 
-    @contextmanager
-    def entered_at_first(self) -> Iterator[None]:
-        """The contexts of its first call."""
-        with ExitStack() as stack:
-            for context in self.contexts:
-                stack.enter_context(context())
-            yield
+    def entered_at_first(self) -> AbstractContextManager[None]:
+        """Enter the contexts of its first call."""
+        return _inside(self.contexts)
+
+
+@contextmanager
+def _inside(contexts: Sequence[Context]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context())
+        yield
 
 
 def known_remedies(workload: Workload, file: str | None) -> Mapping[str, Remedy]:
@@ -98,9 +98,7 @@ def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Re
     call = changed(workload, remedies, folder)
     function: Callable[..., Any] = call.function
     if call.build is not None:
-        with ExitStack() as stack:
-            for context in call.contexts:
-                stack.enter_context(context())
+        with _inside(call.contexts):
             function = call.build(call)
     if call.compile_options is not None:
         function = with_own_code(function)

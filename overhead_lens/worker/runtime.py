@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from overhead_lens.worker.loop import REFERENCE
-from overhead_lens.worker.session import Session
+from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.settings import Settings
 from overhead_lens.worker.workload import devices_of
 
@@ -26,6 +26,7 @@ def cuda_device(session: Session) -> torch.device:
     return next((device for device in used if device.type == "cuda"), torch.device("cuda"))
 
 
+@operation
 def describe_runtime(session: Session) -> dict[str, Any]:
     """Versions, thread counts, settings, the reference loop and the environment variables that change how torch runs."""
     environ = {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)}

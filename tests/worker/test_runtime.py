@@ -11,7 +11,7 @@ import torch
 from overhead_lens.instruments.peaks import worker as peaks
 from overhead_lens.scenario import Arguments
 from overhead_lens.worker import workload
-from overhead_lens.worker.operations import describe_runtime
+from overhead_lens.worker.runtime import describe_runtime
 from overhead_lens.worker.session import Session
 
 NAMES = {"cuda": "NVIDIA GeForce RTX 4090", "cuda:1": "NVIDIA GeForce RTX 3060"}
