@@ -41,7 +41,7 @@ from overhead_lens.instruments.instrument import Instrument, Turn, When, finish
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.peaks.record import MeasurePeaks
 from overhead_lens.instruments.registry import INSTRUMENTS
-from overhead_lens.instruments.samples.record import Attached, SampleStacks
+from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.machine.cores import idle_cores, put_back, share_one_core, wait_until_idle
 from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker
@@ -197,28 +197,21 @@ def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool)
     effort = turns[0][0].request.effort
     if number % 2 != number // effort.sampled_every % 2:
         turns = turns[::-1]
-    count = effort.samples_per_process
+    count, groups = effort.samples_per_process, [turns]
     by_itself = threads or any(side.recording.device != "cpu" for side, _ in turns)
-    cores = [] if by_itself else idle_cores()
+    cores: Sequence[int | None] = [] if by_itself else idle_cores()
     if len(cores) < len(turns):
-        for side, worker in turns:
-            with ExitStack() as stack:
-                finish([_start_sampling(side, stack, worker, count // 2, threads=threads)])
-        return
-    with ExitStack() as stack:
-        finish(
-            [
-                _start_sampling(side, stack, worker, count, core, threads=False)
-                for (side, worker), core in zip(turns, cores, strict=False)
-            ]
-        )
-
-
-def _start_sampling(
-    side: Side, stack: ExitStack, worker: Worker, count: int, core: int | None = None, *, threads: bool
-) -> Attached | None:
-    samples = side.recording.of(SampleStacks)
-    return samples.start(stack, side.recording.folder, worker, count, core, threads=threads)
+        count, groups, cores = count // 2, [[turn] for turn in turns], [None]
+    for group in groups:
+        with ExitStack() as stack:
+            finish(
+                [
+                    side.recording.of(SampleStacks).start(
+                        stack, side.recording.folder, worker, count, core, threads=threads
+                    )
+                    for (side, worker), core in zip(group, cores, strict=False)
+                ]
+            )
 
 
 def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: random.Random, parts: int) -> bool:

@@ -16,7 +16,14 @@ from overhead_lens.machine.process import Worker
 from overhead_lens.samplers.py_spy import NO_NATIVE_FRAMES, explain_failure, find_sampler
 
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
-_SLEEPER = "import time\ndef overhead_lens_probe():\n    print(flush=True)\n    time.sleep(90)\noverhead_lens_probe()\n"
+# It lets process ``pid``, which is not its child, attach (prctl(2), PR_SET_PTRACER).
+_SLEEPER = """import ctypes, sys, time
+if sys.platform == 'linux': ctypes.CDLL(None).prctl(0x59616D61, {pid}, 0, 0, 0)
+def overhead_lens_probe():
+    print(flush=True)
+    time.sleep(90)
+overhead_lens_probe()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,8 @@ def _sampling() -> Requirement:
     executable = find_sampler()
     if executable is None:
         return Requirement("samples", False, "py-spy is not installed", without, remedy)
-    target = subprocess.Popen([sys.executable, "-c", _allowing_parent() + _SLEEPER], stdout=subprocess.PIPE)
+    program = _SLEEPER.format(pid=os.getpid())
+    target = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     try:
         # py-spy refuses an interpreter that is still starting.
         assert target.stdout is not None
@@ -84,12 +92,6 @@ def _sampling() -> Requirement:
     if _YAMA.exists():
         remedy += f", or set {_YAMA} to 1 or 0 (it is {_YAMA.read_text().strip()})"
     return Requirement("samples", False, reason, without, remedy)
-
-
-def _allowing_parent() -> str:
-    return (
-        f"import ctypes, sys\nif sys.platform == 'linux': ctypes.CDLL(None).prctl(0x59616D61, {os.getpid()}, 0, 0, 0)\n"
-    )
 
 
 def _compiler() -> Requirement:
