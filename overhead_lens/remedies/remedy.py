@@ -145,24 +145,18 @@ def with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
         NotApplicableError: It is nothing that can be copied.
     """
     if isinstance(function, types.FunctionType):
-        return _copied(function)
+        return copied(function)
     if isinstance(function, types.MethodType):
-        return types.MethodType(_copied(function.__func__), function.__self__)
+        return types.MethodType(with_own_code(function.__func__), function.__self__)
     forward = getattr(type(function), "forward", None)
     if isinstance(forward, types.FunctionType) and hasattr(function, "_parameters"):
         kind: Any = type(function)
         # Both have the same attributes: what one sets, the other has.
         module: Callable[..., Any] = object.__new__(kind)
         module.__dict__ = function.__dict__
-        module.__class__ = type(kind.__name__, (kind,), {"forward": _copied(forward), "__module__": kind.__module__})
+        module.__class__ = type(kind.__name__, (kind,), {"forward": copied(forward), "__module__": kind.__module__})
         return module
     raise NotApplicableError(f"a {type(function).__name__} cannot be compiled a second time in one process")
-
-
-def _copied(function: Any) -> types.FunctionType:
-    if not isinstance(function, types.FunctionType):
-        raise NotApplicableError(f"a {type(function).__name__} cannot be compiled a second time in one process")
-    return copied(function)
 
 
 def copied(function: types.FunctionType) -> types.FunctionType:

@@ -11,7 +11,6 @@ import ctypes
 import sys
 import types
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,10 +19,8 @@ import torch
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import generated
-from overhead_lens.remedies.remedy import copied, options_of, with_code
+from overhead_lens.remedies.remedy import Context, copied, options_of, with_code
 from overhead_lens.worker.workload import Workload
-
-Context = Callable[[], AbstractContextManager[Any]]
 
 # glibc's mallopt(3).
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4

@@ -29,6 +29,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
 from overhead_lens.stats.values import Bools
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.host import HOST_EVENTS
@@ -37,7 +38,6 @@ OPERATORS = "operators"
 """The check of all that operators do: dispatcher, allocation, kernels, and waiting for the team of threads that computes them."""
 
 _WINDOW = "ProfilerStep#"
-_COMPILED = "Torch-Compiled Region"
 _CATEGORIES = frozenset({"dispatcher", "allocation", "kernel"})
 _PARALLEL = Attribution("wait", "parallel")
 # Recorded steps are few.
@@ -112,7 +112,7 @@ def _inside(events: pd.DataFrame, windows: pd.DataFrame) -> Bools:
 def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Classifier) -> Reading | None:
     """Time in operators per step by the trace; None where compiled code hides it."""
     events = recorded.events
-    if events["name"].str.startswith(_COMPILED).any():
+    if events["name"].str.startswith(torch_names.COMPILED_REGION_PREFIX).any():
         return None
     span_ns = int(events["dur_ns"].iloc[0])
     traced = trace_budget(events, Traced(None, len(recorded.windows), span_ns, span_ns), classifier, None)

@@ -141,7 +141,7 @@ class _Merge:
         while len(order) < len(self._holders):
             if not self._ready:
                 early += 1
-                self._ready.append(self._first_stuck())
+                self._ready.append(next(key for key in map(self._head, range(len(self._queues))) if key is not None))
             key = self._ready.popleft()
             self._done.add(key)
             order.append(key)
@@ -153,9 +153,6 @@ class _Merge:
     def _head(self, number: int) -> Hashable:
         at, queue = self._at[number], self._queues[number]
         return queue[at] if at < len(queue) else None
-
-    def _first_stuck(self) -> Hashable:
-        return next(key for number in range(len(self._queues)) if (key := self._head(number)) is not None)
 
     def _advance(self, number: int) -> None:
         """Go on to the next key of a queue that is not done."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from overhead_lens.traces.findings.device import COMPUTES, device_causes, fusible_kernels, host_bound, stalled_queues
 from overhead_lens.traces.findings.host import host_causes, long_host_work
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
-from overhead_lens.traces.findings.recorded import Located, Recorded
+from overhead_lens.traces.findings.recorded import Recorded
 from overhead_lens.traces.findings.steps import KERNELS, dispatcher_of_small_operators, kernels_on_host, unlike_steps
 from overhead_lens.traces.findings.waits import host_waits
 from overhead_lens.traces.intervals import joined
@@ -36,8 +36,8 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
         # To compute is the purpose, so it is a cause only without another.
         candidates = others
     ranked = sorted(candidates, key=lambda one: -one.finding.bound_ns)
-    return tuple(replace(one.finding, overlaps=_overlaps(one, ranked)) for one in ranked)
-
-
-def _overlaps(one: Located, others: list[Located]) -> tuple[str, ...]:
-    return tuple(other.finding.label for other in others if other is not one and one.when.meets(other.when))
+    found = []
+    for one in ranked:
+        overlaps = (other.finding.label for other in ranked if other is not one and one.when.meets(other.when))
+        found.append(replace(one.finding, overlaps=tuple(overlaps)))
+    return tuple(found)
