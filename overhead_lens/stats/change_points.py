@@ -29,7 +29,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from overhead_lens.stats.distributions import holm, t_quantile, t_upper_tail
+from overhead_lens.stats.distributions import holm, t_p_value, t_quantile
 from overhead_lens.stats.values import Floats, Interval
 
 ALPHA = 0.05
@@ -225,14 +225,8 @@ def _shifts(values: Floats, spread: Floats, bounds: Sequence[int], degrees_of_fr
     deltas = np.median(values[:, cut:end], axis=1) - np.median(values[:, start:cut], axis=1)
     errors = _PER_MEAN * spread * (1 / (cut - start) + 1 / (end - cut)) ** 0.5
     halves = t_quantile(0.025, degrees_of_freedom) * errors
-    adjusted = holm([_p_value(*shift, degrees_of_freedom) for shift in zip(deltas, errors, strict=True)])
+    adjusted = holm([t_p_value(*shift, degrees_of_freedom) for shift in zip(deltas, errors, strict=True)])
     return [
         LevelShift(float(delta), (float(delta - half), float(delta + half)), p_value <= ALPHA)
         for delta, half, p_value in zip(deltas, halves, adjusted, strict=True)
     ]
-
-
-def _p_value(delta: float, error: float, degrees_of_freedom: int) -> float:
-    if error == 0:
-        return 0.0 if delta else 1.0
-    return 2 * t_upper_tail(abs(delta) / error, degrees_of_freedom)

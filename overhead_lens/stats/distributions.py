@@ -25,6 +25,13 @@ def t_upper_tail(t: float, degrees_of_freedom: float) -> float:
     return float(stdtr(degrees_of_freedom, -t))
 
 
+def t_p_value(estimate: float, error: float, degrees_of_freedom: float) -> float:
+    """Two-sided p-value of an estimate with a standard error against 0."""
+    if error == 0:
+        return 0.0 if estimate else 1.0
+    return 2 * t_upper_tail(abs(estimate) / error, degrees_of_freedom)
+
+
 def binomial_upper_tail(successes: float, failures: float, probability: float) -> float:
     """``P(X >= successes)`` of ``successes + failures`` trials; counts need not be whole."""
     return 1.0 if successes <= 0 else float(betainc(successes, failures + 1, probability))

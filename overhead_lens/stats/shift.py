@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead_lens.stats.distributions import t_quantile, t_upper_tail
+from overhead_lens.stats.distributions import t_p_value, t_quantile
 from overhead_lens.stats.values import Floats, Interval
 
 LEVEL = 0.95
@@ -49,9 +49,7 @@ class Shift:
 
     def p_value(self) -> float:
         """Two-sided p-value of no difference."""
-        if self.error_ns == 0:
-            return 0.0 if self.ns else 1.0
-        return 2 * t_upper_tail(abs(self.ns) / self.error_ns, self.degrees_of_freedom)
+        return t_p_value(self.ns, self.error_ns, self.degrees_of_freedom)
 
     def is_within(self, margin_ns: float) -> bool:
         """Equivalence by two one-sided tests of 5 %: the 90 % interval inside the margin."""

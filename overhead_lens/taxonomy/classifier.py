@@ -31,7 +31,7 @@ from pathlib import Path
 
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy import names, torch_names
-from overhead_lens.taxonomy.rules import NEUTRAL, Attribution, Rule, load_rules, without_return_type
+from overhead_lens.taxonomy.rules import NEUTRAL, Attribution, Rule, all_rules, without_return_type
 
 UNATTRIBUTED = Attribution("unattributed")
 
@@ -185,4 +185,4 @@ def _display_frame(frames: Sequence[StackFrame], shown_at: int) -> StackFrame:
 
 def default_classifier(extra: Path | None = None) -> Classifier:
     """The classifier of the rules in ``extra``, then of the built-in rules."""
-    return Classifier((*(load_rules(extra) if extra else ()), *load_rules()))
+    return Classifier(all_rules(extra))

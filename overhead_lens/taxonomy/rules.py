@@ -119,6 +119,11 @@ def load_rules(path: Path = RULES_FILE) -> tuple[Rule, ...]:
     return tuple(_parse_rule(entry, f"{path.name}, rule {number}") for number, entry in enumerate(entries, 1))
 
 
+def all_rules(extra: Path | None = None) -> tuple[Rule, ...]:
+    """The rules in ``extra``, then the built-in ones; raises as ``load_rules`` does."""
+    return (*(load_rules(extra) if extra else ()), *load_rules())
+
+
 def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
     unknown = set(entry) - _KEYS
     if unknown:

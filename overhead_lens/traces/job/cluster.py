@@ -16,7 +16,7 @@ from typing import Any
 from overhead_lens.errors import OverheadLensError, UsageError, internal_error
 from overhead_lens.readers.recording import Reading, read_recording
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.rules import Rule, load_rules
+from overhead_lens.taxonomy.rules import Rule, all_rules
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
@@ -38,7 +38,7 @@ def analyze_here(
 ) -> Iterator[Result]:
     """The analyses one after another, in this process; ``begun`` are traces that are being read already."""
     options = _options(paths, critical_path=critical_path)
-    loaded, begun = _all_rules(rules), dict(begun or {})
+    loaded, begun = all_rules(rules), dict(begun or {})
     for path in paths:
         yield analyze_file(str(path), loaded, begun.pop(path, None), **options)
 
@@ -55,7 +55,7 @@ def analyze_on(
     Raises:
         UsageError: dask.distributed is not installed, or the scheduler does not answer.
     """
-    loaded = _all_rules(rules)
+    loaded = all_rules(rules)
     absolute = {str(path.absolute()): str(path) for path in paths}  # not resolved: two names of one file are two traces
     options = _options(paths, critical_path=critical_path)
     with _client(scheduler) as client:
@@ -86,10 +86,6 @@ def analyze_file(
 def _options(paths: Sequence[Path], *, critical_path: bool) -> dict[str, bool]:
     """Options of an analysis; with several traces, the chains for a path over ranks are kept."""
     return {"critical_path": critical_path, "is_rank": len(paths) > 1}
-
-
-def _all_rules(path: Path | None) -> tuple[Rule, ...]:
-    return (*(load_rules(path) if path else ()), *load_rules())
 
 
 def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...], **options: bool) -> Iterator[Result]:
