@@ -12,9 +12,9 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.host import HOST_EVENTS, PYTHON, RUNTIME, ThreadTimeline
+from overhead_lens.traces.host import HOST_EVENTS, PYTHON, ThreadTimeline
 from overhead_lens.traces.host_budget import DispatchFloor
-from overhead_lens.traces.launches import Linked
+from overhead_lens.traces.launches import Linked, calls_named
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
 
@@ -125,8 +125,7 @@ def _warm_up(analysis: TraceAnalysis) -> list[str]:
 
 def _launch_rows(trace: Trace) -> Ints:
     """Rows of runtime and driver calls that launch a kernel or a graph."""
-    launches = where(trace.events["name"], lambda name: "LaunchKernel" in name or "GraphLaunch" in name)
-    return np.flatnonzero(launches & where(trace.events["cat"], RUNTIME.__contains__))
+    return calls_named(trace.events, "LaunchKernel", "GraphLaunch")
 
 
 def lost_launches(trace: Trace, linked: Linked) -> Ints:

@@ -62,6 +62,12 @@ def runtime_rows(events: pd.DataFrame) -> Ints:
     return np.flatnonzero(where(events["cat"], RUNTIME.__contains__))
 
 
+def calls_named(events: pd.DataFrame, *parts: str) -> Ints:
+    """Rows of runtime and driver calls whose names contain one of ``parts``."""
+    calls = runtime_rows(events)
+    return calls[where(events["name"], lambda name: any(part in name for part in parts))[calls]]
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """Launches of a device that were called and have not started.

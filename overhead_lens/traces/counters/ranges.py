@@ -24,7 +24,7 @@ from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.metrics import adds_up, flop
 from overhead_lens.traces.counters.model import RangedKernel
 from overhead_lens.traces.host import HostEvents
-from overhead_lens.traces.launches import Linked, launching_operators, runtime_rows
+from overhead_lens.traces.launches import Linked, calls_named, launching_operators
 
 MISSING = "__missing__"
 _MOST_OPERATORS = 3
@@ -76,7 +76,7 @@ def _joined(
         at = first_places(events["correlation"].to_numpy()[kernels.rows], numbers)
         if (at >= 0).any():
             return taken(kernels.rows, at), taken(kernels.launch, at), "correlation"
-        calls = _launches(events)
+        calls = calls_named(events, "LaunchKernel")
         at = first_places(events["correlation"].to_numpy()[calls], numbers)
         return nothing, taken(calls, at), "correlation" if (at >= 0).any() else ""
     start_ns = events["start_ns"].to_numpy()
@@ -84,15 +84,10 @@ def _joined(
         order = np.argsort(start_ns[kernels.rows], kind="stable")
         if _same_names(events, rows, kernels.rows[order]):
             return kernels.rows[order], kernels.launch[order], "order"
-    calls = _launches(events)
+    calls = calls_named(events, "LaunchKernel")
     if not len(kernels.rows) and len(calls) == len(rows):
         return nothing, calls[np.argsort(start_ns[calls], kind="stable")], "order"
     return nothing, nothing, ""
-
-
-def _launches(events: pd.DataFrame) -> Ints:
-    calls = runtime_rows(events)
-    return calls[where(events["name"], lambda name: "LaunchKernel" in name)[calls]]
 
 
 def _same_names(events: pd.DataFrame, rows: Ints, kernels: Ints) -> bool:
