@@ -28,6 +28,8 @@ from overhead_lens.worker.load import load as load_target
 from overhead_lens.worker.load import load_scenario as load_scenario_of
 from overhead_lens.worker.loop import MeasuredLoop, make_measured_loop
 
+NO_COMPILER = "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
+
 _SEED = 20_240_229
 _BATCH_NS = 20_000_000
 _LEAST_WARM_UP_NS = 250_000_000
@@ -337,12 +339,15 @@ def _has_settled(batches: list[tuple[int, float]]) -> bool:
     return batches[-1][1] >= (1 - _STILL_FALLING) * min(batches[-2][1], batches[-3][1])
 
 
-def _compile_failure(error: BaseException) -> str:
+def lacks_compiler(error: BaseException) -> bool:
+    """Whether torch.compile failed because of ``NO_COMPILER``."""
     text = f"{type(error).__name__} {error}"
-    if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
-        return (
-            "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX), or leave --compile out"
-        )
+    return "InvalidCxxCompiler" in text or "No working C++ compiler" in text
+
+
+def _compile_failure(error: BaseException) -> str:
+    if lacks_compiler(error):
+        return f"{NO_COMPILER}, or leave --compile out"
     return f"torch.compile failed: {_first_line(error)}"
 
 

@@ -20,7 +20,7 @@ import torch
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import generated
 from overhead_lens.remedies.remedy import Context, copied, options_of, with_code
-from overhead_lens.worker.workload import Workload
+from overhead_lens.worker.workload import NO_COMPILER, Workload, lacks_compiler
 
 # glibc's mallopt(3).
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
@@ -196,8 +196,8 @@ def _bare(name: str, call: Callable[[], object]) -> RungCall:
 
 
 def _why(error: Exception) -> str:
-    if "InvalidCxxCompiler" in f"{type(error).__name__} {error}":
-        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
+    if lacks_compiler(error):
+        return NO_COMPILER
     return f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:300]
 
 

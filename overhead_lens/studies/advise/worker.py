@@ -19,7 +19,7 @@ from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compare
 from overhead_lens.worker.remedied import Remedied, changed, known_remedies, remedied
 from overhead_lens.worker.runtime import float32_products
 from overhead_lens.worker.session import Session, operation
-from overhead_lens.worker.workload import Workload
+from overhead_lens.worker.workload import NO_COMPILER, Workload, lacks_compiler
 
 BASE = "base"
 _TRIALS = "advise"
@@ -172,9 +172,8 @@ def _refused(error: Exception, **fields: Any) -> dict[str, Any]:
 def _why(error: Exception) -> str:
     if isinstance(error, OverheadLensError):
         return str(error)
-    text = f"{type(error).__name__} {error}"
-    if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
-        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
+    if lacks_compiler(error):
+        return NO_COMPILER
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:300]
 
 
