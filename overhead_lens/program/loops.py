@@ -32,7 +32,8 @@ STEP = "__overhead_lens_step__"
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_Function, ast.ClassDef, ast.Lambda)
-_Loop = (ast.For, ast.AsyncFor, ast.While)
+_Loop = (ast.For, ast.While)
+_Suspending = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
 def _iterates_at_items() -> bool:
@@ -162,11 +163,11 @@ def _dotted(tree: ast.Module, function: ast.AST) -> str:
 
 
 def _may_be_steps(loop: ast.AST) -> bool:
-    """Whether a loop's iterations may be steps: not of a ``while`` loop that calls nothing, nor of a loop that yields.
+    """Whether a loop's iterations may be steps: not of a ``while`` loop that calls nothing, nor of one that yields or awaits.
 
-    While the program works on what a loop yields, that loop is on no stack.
+    While the program works on what a loop yields, or does something else while it awaits, that loop is on no stack.
     """
-    if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in _own(loop)):
+    if any(isinstance(node, _Suspending) or getattr(node, "is_async", False) for node in _own(loop)):
         return False
     if not isinstance(loop, ast.While):
         return True

@@ -25,6 +25,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from itertools import compress, count
 from pathlib import Path
 from statistics import median
@@ -68,6 +69,7 @@ _COUNTED_STEP_NS = 1_000_000
 _NOT_COUNTED = (0, 0, 0, 0)
 # macOS counts for the whole process only.
 _USAGE_OF = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+_SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _clock = time.perf_counter_ns
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
@@ -574,12 +576,15 @@ def _sign(frame: FrameType | None) -> None:
 
 
 def _signed(frame: FrameType | None) -> tuple[CodeType, int] | None:
-    """The innermost of the program's signed frames around ``frame``, its code and its line; their signs are taken off."""
+    """The innermost of the program's signed frames around ``frame``, its code and its line; their signs are taken off.
+
+    Not that of a generator or coroutine, which is on no stack while it is suspended.
+    """
     home = None
     while frame is not None:
         if not frame.f_trace_lines:
             frame.f_trace_lines = True
-            if home is None and not _is_ours(frame):
+            if home is None and not _is_ours(frame) and not frame.f_code.co_flags & _SUSPENDED:
                 home = frame.f_code, frame.f_lineno
         frame = frame.f_back
     return home

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import textwrap
 import traceback
 import weakref
@@ -77,13 +76,23 @@ def test_loops_of_the_module_and_of_functions_that_it_calls() -> None:
 def test_coroutines_of_the_main_flow() -> None:
     source = """\
         async def serve(requests):
-            async for request in requests:
-                pass
+            for request in requests:
+                answer(request)
             while False:
                 await request
+            async for request in requests:
+                pass
+            for request in requests:
+                async with request:
+                    pass
+            for request in requests:
+                [part async for part in request]
+            for request in requests:
+                async def later():
+                    await request
         asyncio.run(serve(requests()))
     """
-    assert lines(source) == [2, 4]
+    assert lines(source) == [2, 13]
 
 
 def test_a_loop_that_yields_is_not_marked() -> None:
@@ -100,9 +109,6 @@ def test_a_loop_that_yields_is_not_marked() -> None:
             def numbers():
                 yield epoch
             print(numbers())
-        async def requests():
-            async for request in server:
-                yield request
     """
     assert lines(source) == [6, 9]
 
@@ -195,23 +201,6 @@ def test_a_return_and_an_exception_leave_without_a_word() -> None:
     assert (left["value"], left["failed"]) == (2, True)
 
 
-def test_an_asynchronous_loop() -> None:
-    source = """\
-        async def numbers():
-            for x in range(3):
-                yield x
-        async def main():
-            async for x in numbers():
-                pass
-            else:
-                return x
-        value = asyncio.run(main())
-    """
-    ticks, _, left = executed(mark(source), asyncio=asyncio)
-    assert ticks == {5: (3, 0)}
-    assert left["value"] == 2
-
-
 # ---------------------------------------------------------------- nothing else changes
 PROGRAMS = {
     "items that are none": "import sys\nfor x in 3:\n    pass\n",
@@ -220,7 +209,6 @@ PROGRAMS = {
     "items that cannot be made": "for x in gone(3):\n    pass\n",
     "a body that fails": "for x in range(3):\n    for y in range(x):\n        y / 0\n",
     "items that do not unpack": "for x, y in [(1, 2), (3,)]:\n    pass\n",
-    "an asynchronous loop": "async def main():\n    async for x in 3:\n        pass\nimport asyncio\nasyncio.run(main())\n",
     "a condition that fails": "while gone():\n    print()\n",
 }
 

@@ -820,6 +820,20 @@ def test_the_frame_around_the_steps_is_their_home(start: Callable[..., Program])
     assert program.notes()["home"] == [__file__, "train", line, line]
 
 
+def test_a_frame_that_is_on_no_stack_between_two_steps_is_no_home(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+
+    def batches() -> Iterator[None]:
+        for _ in range(3):
+            program.mark("optimizer")
+            yield
+
+    for _ in batches():
+        line = sys._getframe().f_lineno - 1
+    assert program.notes()["home"] == [__file__, sys._getframe().f_code.co_name, line, line]
+
+
 def test_nothing_of_a_step_is_kept_where_the_frame_around_the_steps_is_looked_for(
     start: Callable[..., Program],
 ) -> None:

@@ -272,7 +272,7 @@ def _place(home: list[Any] | None) -> Place | None:
     file, function, first, last = home
     if last > first:
         return Place(file, function, first, last)
-    loop = _innermost(file, (ast.For, ast.AsyncFor, ast.While), first)
+    loop = _innermost(file, (ast.For, ast.While), first)
     return Place(file, function, 0, 0) if loop is None else Place(file, function, loop.lineno, loop.end_lineno)
 
 
