@@ -156,7 +156,7 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
         if not traceback.tb_frame.f_code.co_filename.startswith(_OURS):
             remaining.append(traceback)
         traceback = traceback.tb_next
-    for one, following in zip(remaining, [*remaining[1:], None], strict=True):
+    for one, following in zip(remaining, [*remaining, None][1:], strict=True):
         one.tb_next = following
     return remaining[0] if remaining else None
 

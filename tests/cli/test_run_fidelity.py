@@ -98,6 +98,14 @@ def test_a_program_ends_as_it_does_in_python(name: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run.json").read_text())["exit_code"] == expected.code
 
 
+def test_a_program_with_an_error_in_its_syntax_ends_as_it_does_in_python(tmp_path: Path) -> None:
+    script = tmp_path / "unfinished.py"
+    script.write_text("def main(:\n", encoding="utf-8")
+    expected = ended(script)
+    assert b"def main(:" in expected.stderr
+    assert by_the_tool(tmp_path, script) == expected
+
+
 def test_a_program_that_fails_has_its_page(tmp_path: Path) -> None:
     assert by_the_tool(tmp_path, *PROGRAMS["exit code"], page=True).code == 7
     assert "exits.py" in re.search("<h1>(.*)</h1>", (tmp_path / "page.html").read_text())[1]
