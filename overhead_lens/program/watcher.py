@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
-from itertools import compress, count
+from itertools import chain, compress, count, repeat
 from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
@@ -43,6 +43,8 @@ KINDS = ("explicit", "profiler", "optimizer", "module", "loop")
 
 _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
+# Iterations of a loop that are shorter than what measuring them takes.
+_SHORT_NS, _SHORT_MARKS = 2_000, 1_000
 _SCOUTING_NS = 1_000_000_000
 _LONG_SCOUTING_NS = 3_000_000_000
 # A source is silent after this time without a mark, and after this many of its intervals.
@@ -76,7 +78,7 @@ _OURS = os.path.dirname(os.path.abspath(__file__))
 
 @dataclass
 class Candidate:
-    """A source of marks while it is looked at."""
+    """A source of marks while it is looked at: ``short`` of them came soon after it had been looked at, at ``looked_ns``."""
 
     kind: str
     key: object
@@ -84,6 +86,8 @@ class Candidate:
     marks: int = 0
     first_ns: int = 0
     last_ns: int = 0
+    looked_ns: int = 0
+    short: int = 0
 
     @property
     def interval_ns(self) -> float:
@@ -113,6 +117,8 @@ class StepWatcher:
         self._others_ns = 0
         self._passed: dict[tuple[str, object, int], int] = {}
         self._loops: list[Loop] = []
+        # Numbers of those that may have the steps.
+        self._possible: list[int] = []
         self._ticks: dict[int, Callable[[], Any]] = {}
         self._begin_ns = 0
         self._deadline_ns = _FOREVER
@@ -142,6 +148,7 @@ class StepWatcher:
         self._loops += loops
         setattr(builtins, STEP, self.step)
         for number in range(first, len(self._loops)):
+            self._possible.append(number)
             self._look_at(number)
 
     @property
@@ -177,7 +184,7 @@ class StepWatcher:
             self._begin_ns = 0
             self._candidates.clear()
             self._scouting_since = 0
-            for number in range(len(self._loops)):
+            for number in self._possible:
                 self._look_at(number)
             self._scout(kind, key)
 
@@ -190,14 +197,26 @@ class StepWatcher:
             now_ns, thread = _clock(), threading.get_native_id()
             new = Candidate(kind, key, threading.get_ident(), first_ns=now_ns)
             candidate = self._candidates.setdefault((kind, key, thread), new)
+            candidate.short += now_ns - candidate.looked_ns < _SHORT_NS
             candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
             self._scouting_since = self._scouting_since or now_ns
+            if kind == KINDS[-1] and candidate.short > max(_SHORT_MARKS, candidate.marks / 2):
+                self._let_go_of_loop(key)
+                return
             best = self._best(now_ns)
             # What is chosen is measured from a mark of its own on, in its own thread.
             if best is candidate:
                 self._choose(best)
+            candidate.looked_ns = _clock()
         finally:
             self._scouting.release()
+
+    def _let_go_of_loop(self, number: Any) -> None:
+        """Look no more at a loop whose iterations are too short."""
+        self._possible.remove(number)
+        self._candidates = {key: each for key, each in self._candidates.items() if key[:2] != (KINDS[-1], number)}
+        self._bind(number)
+        self._ticks[number] = lambda: _NEVER
 
     def _best(self, now_ns: int) -> Candidate | None:
         """The most reliable regular source; None while a more reliable one may yet become regular."""
@@ -242,7 +261,7 @@ class StepWatcher:
         self._area.write(Word.THREAD, threading.get_native_id())
         self._area.write(Word.FOUND, 1)
         self._is_settled = False
-        for number in range(len(self._loops)):
+        for number in self._possible:
             if candidate.kind == "loop" and candidate.key == number:
                 self._bind(number, self._mark, self._left)
                 setattr(builtins, EACH.format(number), self._starting(number))
@@ -284,10 +303,10 @@ class StepWatcher:
     def _ticking(self, number: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
         """An iterator that yields a loop's items and ticks after each, without a Python frame of its own.
 
-        It keeps no item that the program lets go of; what a tick does may change while the loop runs.
+        It keeps no item that the program lets go of; what a tick does may change, until one returns ``_NEVER``.
         """
         ticks = self._ticks
-        return partial(compress, selectors=iter(lambda: ticks[number]() or True, _NEVER))
+        return partial(compress, selectors=chain(iter(lambda: ticks[number]() or True, _NEVER), repeat(True)))
 
     def _starting(self, number: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
         """The same for the measured loop: a ``return`` or an exception may have left it, and what followed is not a step."""
@@ -318,7 +337,7 @@ class StepWatcher:
         if self._alive and not self._is_measured:
             self._forget(KINDS.index("loop"))
             self._scouting_since = 0
-            for number in range(len(self._loops)):
+            for number in self._possible:
                 if self._chosen is not None and number != self._chosen.key:
                     self._look_at(number)
 

@@ -392,6 +392,33 @@ def test_not_a_loop_that_turns_seldom(start: Callable[..., Program]) -> None:
     assert program.notes()["home"] == ["train.py", "", 5, 7]
 
 
+@pytest.mark.parametrize(("inner_ns", "home"), [(1_999, [3, 9]), (2_000, [5, 7])])
+def test_not_a_loop_whose_iterations_are_shorter_than_their_marks(
+    start: Callable[..., Program], inner_ns: int, home: list[int]
+) -> None:
+    program = start(OUTER, INNER)
+    while program.found_by is None:
+        program.tick(0, after_ns=400 * MS)
+        for _ in range(600):
+            program.tick(1, after_ns=inner_ns)
+        program.leave(1)
+    assert program.notes()["home"] == ["train.py", "", *home]
+    # From its next start on, it costs nothing.
+    assert (getattr(builtins, EACH.format(1)) is iter) == (home == [3, 9])
+
+
+def test_a_loop_of_short_iterations_goes_on_without_marks(start: Callable[..., Program]) -> None:
+    start(INNER)
+    items = iter(getattr(builtins, EACH.format(0))(range(3_000)))
+    assert [next(items) for _ in range(2_000)] == [*range(2_000)]
+    called: list[str] = []
+    sys.setprofile(lambda _frame, event, _argument: called.append(event))
+    rest = [*items]
+    sys.setprofile(None)
+    assert rest == [*range(2_000, 3_000)]
+    assert "call" not in called
+
+
 def test_a_slow_loop_is_waited_for(start: Callable[..., Program]) -> None:
     program = start(OUTER)
     for _ in range(4):
