@@ -20,7 +20,7 @@ import resource
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -128,7 +128,9 @@ class StepWatcher:
         self._is_settled = self._is_measured = False
         self._recent: list[int] = []
         self._reads_usage = False
-        self.gc_ns = self.compile_ns = self.data_ns = 0
+        self.compile_ns = self.data_ns = 0
+        # A number, even while a collection runs, and after it, when it is odd, ns of all so far.
+        self.collected = deque([(-1, 0)], maxlen=2)
         self.let_go: dict[str, Callable[[], None]] = {}
         # Time that each thread spent between steps: it is of no region.
         self._between_ns: defaultdict[int, int] = defaultdict(int)
@@ -360,7 +362,10 @@ class StepWatcher:
 
     def _add(self, end_ns: int) -> None:
         counters = _counters() if self._reads_usage else _NOT_COUNTED
-        self._area.add(self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns)
+        number, gc_ns = self.collected[-1]
+        if not number % 2:
+            gc_ns = self.collected[0][1]
+        self._area.add(self._begin_ns, end_ns, self._phase, *counters, gc_ns, self.compile_ns, self.data_ns)
         if self._phase is Phase.WARM_UP:
             self._recent.append(end_ns - self._begin_ns)
 

@@ -7,6 +7,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,8 @@ class Watcher:
     """What a hook may use of the watcher."""
 
     def __init__(self) -> None:
-        self.gc_ns = self.data_ns = 0
+        self.data_ns = 0
+        self.collected = deque([(-1, 0)], maxlen=2)
         self.marks: list[tuple[str, object]] = []
 
     def marked(self, kind: str, key: object) -> None:
@@ -124,7 +126,18 @@ def test_collections_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     (noted,) = gc.callbacks
     for phase in ("start", "stop", "start", "stop"):
         noted(phase, {})
-    assert watcher.gc_ns == 7 + 1
+    assert watcher.collected[-1] == (3, 7 + 1)
+
+
+def test_no_function_runs_in_a_collection_and_loses_what_a_signal_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "callbacks", [])
+    watcher: Any = Watcher()
+    hooks.watch_collections(watcher)
+    called: list[str] = []
+    sys.setprofile(lambda _frame, event, _argument: called.append(event))
+    gc.collect()
+    sys.setprofile(None)
+    assert "call" not in called
 
 
 def test_waiting_for_workers_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

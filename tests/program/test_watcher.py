@@ -893,7 +893,8 @@ def test_nothing_of_a_step_is_kept_where_the_frame_around_the_steps_is_looked_fo
 def test_counters_of_a_step(start: Callable[..., Program]) -> None:
     program = start()
     program.chosen("optimizer", interval_ns=1_000_000)
-    program.watcher.gc_ns, program.watcher.data_ns = 3, 5
+    program.watcher.collected.extend([(1, 3), (2, 1_000)])  # while another thread collects
+    program.watcher.data_ns = 5
     program.watcher.compiled(program.now_ns - 7, "a shape changed")
     program.mark("optimizer")
     (row,) = program.rows()
