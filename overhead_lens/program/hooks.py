@@ -196,7 +196,7 @@ class _OutermostModules:
 
 
 class _Collections(map):  # type: ignore[type-arg]
-    """Goes on to its next item when it is told, by setting an attribute, that a collection starts or stops."""
+    """An iterator that goes on to its next item when its attribute ``start`` or ``stop`` is set."""
 
     start = stop = property(None, next)
 

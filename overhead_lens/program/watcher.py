@@ -117,7 +117,7 @@ class StepWatcher:
         self._others_ns = 0
         self._passed: dict[tuple[str, object, int], int] = {}
         self._loops: list[Loop] = []
-        # Numbers of those that may have the steps.
+        # Numbers of the loops that may have the steps.
         self._possible: list[int] = []
         self._ticks: dict[int, Callable[[], Any]] = {}
         self._begin_ns = 0
