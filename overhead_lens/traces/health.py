@@ -14,7 +14,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, PYTHON, ThreadTimeline
 from overhead_lens.traces.host_budget import DispatchFloor
-from overhead_lens.traces.launches import Linked, calls_named
+from overhead_lens.traces.launches import Linked, calls_named, runtime_rows
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
 
@@ -109,7 +109,7 @@ def trace_notes(
 
 
 def _without_device(trace: Trace) -> list[str]:
-    if where(trace.events["cat"], RUNTIME.__contains__).any():
+    if len(runtime_rows(trace.events)):
         return [_LOST_DEVICE]
     return [WITHOUT_DEVICE] if trace.device_properties else []
 
