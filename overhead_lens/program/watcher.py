@@ -23,7 +23,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from itertools import chain, compress, count, repeat
@@ -45,6 +45,8 @@ _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
 # Iterations of a loop that are shorter than what measuring them takes.
 _SHORT_NS, _SHORT_MARKS = 2_000, 1_000
+# A loop may begin with so many of them, which skip what an earlier run has done, until one takes long.
+_SKIPPED_MARKS, _LONG_NS = 20_000, 100_000
 _SCOUTING_NS = 1_000_000_000
 _LONG_SCOUTING_NS = 3_000_000_000
 # A source is silent after this time without a mark, and after this many of its intervals.
@@ -78,7 +80,11 @@ _OURS = os.path.dirname(os.path.abspath(__file__))
 
 @dataclass
 class Candidate:
-    """A source of marks while it is looked at: ``short`` of them came soon after it had been looked at, at ``looked_ns``."""
+    """A source of marks while it is looked at.
+
+    ``short`` of them came soon after it had been looked at, at ``looked_ns``; negative while it may still skip. The first
+    ``skipped`` ones were short.
+    """
 
     kind: str
     key: object
@@ -87,12 +93,13 @@ class Candidate:
     first_ns: int = 0
     last_ns: int = 0
     looked_ns: int = 0
-    short: int = 0
+    short: int = field(default_factory=lambda: -_SKIPPED_MARKS)
+    skipped: int = 0
 
     @property
     def interval_ns(self) -> float:
-        """Mean time between marks."""
-        return (self.last_ns - self.first_ns) / max(1, self.marks - 1)
+        """Mean time between marks that were not skipped."""
+        return (self.last_ns - self.first_ns) / max(1, self.marks - self.skipped - 1)
 
 
 class StepWatcher:
@@ -199,7 +206,10 @@ class StepWatcher:
             now_ns, thread = _clock(), threading.get_native_id()
             new = Candidate(kind, key, threading.get_ident(), first_ns=now_ns)
             candidate = self._candidates.setdefault((kind, key, thread), new)
-            candidate.short += now_ns - candidate.looked_ns < _SHORT_NS
+            if (passed_ns := now_ns - candidate.looked_ns) < _SHORT_NS:
+                candidate.short += 1
+            elif candidate.marks and candidate.short < 0 and passed_ns >= _LONG_NS:
+                candidate.skipped, candidate.short = candidate.short + _SKIPPED_MARKS, 0
             candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
             self._scouting_since = self._scouting_since or now_ns
             if kind == KINDS[-1] and candidate.short > max(_SHORT_MARKS, candidate.marks / 2):

@@ -407,7 +407,22 @@ def test_not_a_loop_whose_iterations_are_shorter_than_their_marks(
     assert (getattr(builtins, EACH.format(1)) is iter) == (home == [3, 9])
 
 
-def test_a_loop_of_short_iterations_goes_on_without_marks(start: Callable[..., Program]) -> None:
+def test_a_loop_may_first_skip_what_is_done(start: Callable[..., Program]) -> None:
+    program = start(OUTER, INNER)
+    for number in range(3_000):
+        program.tick(0, after_ns=100 if number % 100 else 5_000)
+    for _ in range(100):
+        program.tick(0, after_ns=5 * MS)
+        for _ in range(4):
+            program.tick(1, after_ns=2 * MS)
+        program.leave(1)
+    assert program.notes()["home"] == ["train.py", "", 3, 9]
+
+
+def test_a_loop_of_short_iterations_goes_on_without_marks(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_SKIPPED_MARKS", 900)
     start(INNER)
     items = iter(getattr(builtins, EACH.format(0))(range(3_000)))
     assert [next(items) for _ in range(2_000)] == [*range(2_000)]
