@@ -41,7 +41,7 @@ class Here(Process):
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The warm-up freezes what the collector knows, unless the program did so itself; this process goes on.
+        # The warm-up froze what the collector knew, and this process goes on. What the program froze itself stays so.
         if not self._is_frozen:
             gc.unfreeze()
         self._requests.close()

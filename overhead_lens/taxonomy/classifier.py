@@ -175,7 +175,7 @@ def _display_frame(frames: Sequence[StackFrame], shown_at: int) -> StackFrame:
     frame = frames[shown_at]
     if not frame.function and not names.RUNTIMES.match(frame.location):
         callers = takewhile(lambda caller: caller.location == frame.location, reversed(frames[:shown_at]))
-        return next(filter(lambda caller: caller.function, callers), frame)
+        frame = next(filter(lambda caller: caller.function, callers), frame)
     if not frame.native or not torch_names.OPAQUE_KERNEL.match(without_return_type(frame.function)):
         return frame
     entries = (torch_names.OPERATOR_ENTRY.match(caller.function) for caller in reversed(frames[:shown_at]))

@@ -328,8 +328,7 @@ def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, 
         if count < full:
             count = min(10 * count, math.ceil(1.1 * full))
     gc.collect()
-    if not gc.get_freeze_count():
-        gc.freeze()
+    gc.freeze()
     return {"call_ns": min(ns for _, ns in batches[-3:]), "settled": settled, "compiles": workload.compile_count()}
 
 

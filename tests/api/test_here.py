@@ -57,7 +57,7 @@ def test_the_calling_thread_makes_the_calls() -> None:
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])
-def test_what_the_program_froze_stays_frozen_and_nothing_else(is_frozen: bool) -> None:
+def test_what_the_program_froze_stays_frozen_and_else_nothing_does(is_frozen: bool) -> None:
     if is_frozen:
         gc.freeze()
     before = gc.get_freeze_count()
@@ -66,7 +66,7 @@ def test_what_the_program_froze_stays_frozen_and_nothing_else(is_frozen: bool) -
         _asked(here, lambda: here.ask(WARM_UP))
     assert (before > 0) == is_frozen
     # A frozen object that is released leaves.
-    assert before - 100 <= gc.get_freeze_count() <= before
+    assert gc.get_freeze_count() >= before - 100 if is_frozen else gc.get_freeze_count() == 0
 
 
 def test_it_says_what_it_calls() -> None:

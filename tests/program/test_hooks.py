@@ -133,10 +133,13 @@ def test_no_function_runs_in_a_collection_and_loses_what_a_signal_raises(monkeyp
     monkeypatch.setattr(gc, "callbacks", [])
     watcher: Any = Watcher()
     hooks.watch_collections(watcher)
+    (noted,) = gc.callbacks
     called: list[str] = []
     sys.setprofile(lambda _frame, event, _argument: called.append(event))
-    gc.collect()
+    noted("start", {})
+    noted("stop", {})
     sys.setprofile(None)
+    assert len(watcher.collected) == 2
     assert "call" not in called
 
 

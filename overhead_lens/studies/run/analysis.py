@@ -400,7 +400,7 @@ def _sampled_over_bare(steps: pd.DataFrame, values: pd.Series[float]) -> float |
     """Ratio of means, each interval without its first step; None without both."""
     same = steps["phase"] == steps["phase"].shift(1)
     bare, sampled = (values[same & (steps["phase"] == phase)].dropna() for phase in (Phase.BARE, Phase.SAMPLED))
-    return float(sampled.mean() / bare.mean()) if len(sampled) and bare.sum() else None
+    return float(sampled.mean() / bare.mean()) if sampled.sum() and bare.sum() else None
 
 
 def _from(stack: Stack, home: Place | None) -> Stack:
