@@ -45,7 +45,7 @@ _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
 # Iterations of a loop that are shorter than what measuring them takes.
 _SHORT_NS, _SHORT_MARKS = 2_000, 1_000
-# A loop may begin with so many of them, which skip what an earlier run has done, until one takes long.
+# A loop may begin with this number of them, which skip what an earlier run has done, until one takes long.
 _SKIPPED_MARKS, _LONG_NS = 20_000, 100_000
 _SCOUTING_NS = 1_000_000_000
 _LONG_SCOUTING_NS = 3_000_000_000
