@@ -27,6 +27,8 @@ WITH_STACKS = "recorded with Python stacks (with_stack): host times are inflated
 _NO_DEVICE = "no work of a device was recorded, though {}: operators that wait for it look like ones that compute"
 WITHOUT_DEVICE = _NO_DEVICE.format("the file names one")
 _LOST_DEVICE = _NO_DEVICE.format("its driver was called")
+# The profiler synchronizes a device that it records, whether or not the program uses it.
+_PROFILER_CALLS = {"cudaDeviceSynchronize", "hipDeviceSynchronize"}
 HIDDEN_KERNELS = (
     "compiled code on the CPU is unattributed where no event tells its kernels from its Python:"
     " with_stack=True shows the kernels, but not those of cpp_wrapper"
@@ -109,8 +111,9 @@ def trace_notes(
 
 
 def _without_device(trace: Trace) -> list[str]:
-    if len(runtime_rows(trace.events)):
-        return [_LOST_DEVICE]
+    calls = runtime_rows(trace.events)
+    if len(calls):
+        return [] if where(trace.events["name"], _PROFILER_CALLS.__contains__)[calls].all() else [_LOST_DEVICE]
     return [WITHOUT_DEVICE] if trace.device_properties else []
 
 

@@ -592,6 +592,8 @@ def test_health() -> None:
         ((), {}, ""),
         ((), {"deviceProperties": [{"id": 0}]}, "the file names one"),
         ((call("   [)", 1),), {"deviceProperties": [{"id": 0}]}, "its driver was called"),
+        # The profiler itself synchronizes a device that the program does not use.
+        ((drawn("   [)", "cudaDeviceSynchronize", "cuda_runtime"),), {"deviceProperties": [{"id": 0}]}, ""),
         ((call("   [)", 1), kernel("    [)", 1)), {"deviceProperties": [{"id": 0}]}, ""),
     ],
 )
