@@ -24,9 +24,9 @@ _KNOWN = (
     | {"gpu_user_annotation", "Trace", torch_names.PROFILER_OVERHEAD, "cuda_sync", torch_names.PROFILER_RANGE}
 )
 WITH_STACKS = "recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold"
-_NO_DEVICE = "no work of a device was recorded, though {}: operators that wait for it look like ones that compute"
-WITHOUT_DEVICE = _NO_DEVICE.format("the file names one")
-_LOST_DEVICE = _NO_DEVICE.format("its driver was called")
+_NO_DEVICE = "no work of a device was recorded, though {}operators that wait for it look like ones that compute"
+_WITHOUT_DEVICE = _NO_DEVICE.format("the file names one: if the program uses it, ")
+_LOST_DEVICE = _NO_DEVICE.format("its driver was called: ")
 # The profiler synchronizes a device that it records, whether or not the program uses it.
 _PROFILER_CALLS = {"cudaDeviceSynchronize", "hipDeviceSynchronize"}
 HIDDEN_KERNELS = (
@@ -114,7 +114,7 @@ def _without_device(trace: Trace) -> list[str]:
     calls = runtime_rows(trace.events)
     if len(calls):
         return [] if where(trace.events["name"], _PROFILER_CALLS.__contains__)[calls].all() else [_LOST_DEVICE]
-    return [WITHOUT_DEVICE] if trace.device_properties else []
+    return [_WITHOUT_DEVICE] if trace.device_properties else []
 
 
 def _warm_up(analysis: TraceAnalysis) -> list[str]:

@@ -61,7 +61,7 @@ def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
     assert of(
         *LOADING[1:], drawn("[----------------------------------------)", "train.py(12): step", "python_function")
     ) == (
-        "No single cause: the device computes 22%, idles 78% of the window; the largest that is known: launches by the host come "
+        "No single cause: the device computes 22%, idles 78% of the window; the largest known cause: launches by the host come "
         "2 ns (5%) too late, led by cudaLaunchKernel 1 ns at train.py:12."
     )
 
@@ -81,7 +81,7 @@ def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
         (COMMUNICATION, {}, ""),
         ((kernel("[--)", 1),), {}, "Record with activities=[CPU, CUDA] to see what the host does."),
         (LOADED, {}, "Record with with_stack=True to see which line."),
-        (LOADED, {"deviceProperties": [{"id": 0}]}, "Record with activities=[CPU, CUDA] to see what the device does."),
+        (LOADED, {"deviceProperties": [{"id": 0}]}, "Record with with_stack=True to see which line."),
         (
             (*LOADED, call("    [)", 1)),
             {"deviceProperties": [{"id": 0}]},
@@ -113,7 +113,9 @@ def test_a_trace_that_another_profiler_wrote(
     entries: tuple[dict[str, Any], ...], issues: dict[str, int], why: str
 ) -> None:
     said = headline(replace(analyzer_of(*entries).analysis(), issues=issues))
-    assert (said == f"torch.profiler did not export this trace: {why}, so most of it cannot be analyzed.") == bool(why)
+    assert (
+        said == f"torch.profiler's own export did not write this trace: {why}, so most of it cannot be analyzed."
+    ) == bool(why)
 
 
 @pytest.mark.parametrize("issues", [{"damaged_event": 3}, {"other_category": 2}])

@@ -152,6 +152,7 @@ def test_a_figure_within_a_name_is_whole_or_not_there() -> None:
     assert cut_middle("busy 40%, idle due to python (30%)", 14) == "busy …n (30%)"
     assert cut_middle("works (safe; guard -1.25 µs, python -7 ns) on", 28) == "works (safe; …thon -7 ns) on"
     assert cut_middle("works (safe; guard -1.25 µs, python -17 ns)", 40) == "works (safe; guard …, python -17 ns)"
+    assert cut_middle("140234234234234", 12) == "14023423423…"
 
 
 def test_names_with_their_figures_are_left_out_from_the_end() -> None:

@@ -590,8 +590,8 @@ def test_health() -> None:
     ("entries", "metadata", "why"),
     [
         ((), {}, ""),
-        ((), {"deviceProperties": [{"id": 0}]}, "the file names one"),
-        ((call("   [)", 1),), {"deviceProperties": [{"id": 0}]}, "its driver was called"),
+        ((), {"deviceProperties": [{"id": 0}]}, "the file names one: if the program uses it, "),
+        ((call("   [)", 1),), {"deviceProperties": [{"id": 0}]}, "its driver was called: "),
         # The profiler itself synchronizes a device that the program does not use.
         ((drawn("   [)", "cudaDeviceSynchronize", "cuda_runtime"),), {"deviceProperties": [{"id": 0}]}, ""),
         ((call("   [)", 1), kernel("    [)", 1)), {"deviceProperties": [{"id": 0}]}, ""),
@@ -602,7 +602,7 @@ def test_a_device_whose_work_is_not_in_the_trace(
 ) -> None:
     notes = analyzer_of(drawn("[--------)", "aten::mm"), *entries, **metadata).analysis().notes
     assert [note for note in notes if "device" in note] == (
-        [f"no work of a device was recorded, though {why}: operators that wait for it look like ones that compute"]
+        [f"no work of a device was recorded, though {why}operators that wait for it look like ones that compute"]
         if why
         else []
     )

@@ -207,7 +207,7 @@ def bar(length: Length, width: int = _BAR) -> str:
 
 
 def cut_middle(name: str, width: int) -> str:
-    """At most so much of a name, of which the beginning and the end tell most; a figure there stays whole, none is cut."""
+    """At most so much of a name, of which the beginning and the end tell most; a figure there stays whole, and none is cut in a longer name."""
     if cell_len(name) <= width:
         return name
     first, last = _ANY.match(name), _LAST.search(name)
@@ -222,7 +222,7 @@ def cut_middle(name: str, width: int) -> str:
             front = name[: figure.start()]
         if figure.start() < len(name) - len(back) < figure.end():
             back = name[figure.end() :]
-    return f"{front}…{back}"
+    return f"{front}…{back}" if front or back else f"{name[:room]}…"
 
 
 def _stacked(table: Table, paint: _Paint) -> Iterator[Text]:

@@ -70,7 +70,7 @@ def sentence(finding: Finding) -> str:
         source = next((f"; what stays is from {_at(each)}" for each in finding.evidence if not each.ns), "")
     if led.ns > finding.bound_ns:
         return f"{clause}, out of {format_ns(led.ns)} of {_at(led)}{source}"
-    leads = "led by" if led.ns >= finding.evidence[0].ns else "among it"
+    leads = "led by" if led.ns >= finding.evidence[0].ns else "including"
     return f"{clause}, {'mostly' if 2 * led.ns > finding.bound_ns else leads} {_at(led, format_ns(led.ns))}{source}"
 
 

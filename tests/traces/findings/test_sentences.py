@@ -70,7 +70,7 @@ def test_time_between_events_is_said_to_be_that() -> None:
     assert said("host_python", between, least, module="Norm_0") == f"{PYTHON}, mostly between events"
     assert said("host_python", Evidence("(between events)", 2, 3), least) == f"{PYTHON}, led by time between events"
     elsewhere = Evidence("(waiting for work)", 1, 5)
-    assert said("host_python", elsewhere, least, module="Net_0") == f"{PYTHON}, among it aten::mm 1 ns in Norm_0"
+    assert said("host_python", elsewhere, least, module="Net_0") == f"{PYTHON}, including aten::mm 1 ns in Norm_0"
 
 
 def test_what_is_kept_has_a_place_of_its_own() -> None:
@@ -103,4 +103,4 @@ def test_what_leads_is_the_largest() -> None:
     waiting, work = Evidence(BACKWARD, 1, 3), Evidence("aten::mm", 2, 2)
     late = "launches by the host come 6 ns (60%) too late"
     assert said("host_bound", work, Evidence(BACKWARD, 1, 1)) == f"{late}, led by 2 x aten::mm 2 ns"
-    assert said("host_bound", waiting, work) == f"{late}, among it 2 x aten::mm 2 ns"
+    assert said("host_bound", waiting, work) == f"{late}, including 2 x aten::mm 2 ns"

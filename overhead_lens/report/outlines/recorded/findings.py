@@ -9,7 +9,7 @@ from overhead_lens.report.text.blocks import capitalized, cut_front
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Evidence, Finding
 from overhead_lens.traces.findings.sentences import short_name
-from overhead_lens.traces.health import WITH_STACKS, WITHOUT_DEVICE
+from overhead_lens.traces.health import WITH_STACKS
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.units import format_bytes, format_ns
 
@@ -54,9 +54,7 @@ def _foreign(analysis: TraceAnalysis) -> str:
     shown = [text for reason, text in _FOREIGN.items() if reason in analysis.issues]
     if not shown or analysis.operators or analysis.devices:
         return ""
-    return (
-        f"torch.profiler did not export this trace: its events {' and '.join(shown)}, so most of it cannot be analyzed."
-    )
+    return f"torch.profiler's own export did not write this trace: its events {' and '.join(shown)}, so most of it cannot be analyzed."
 
 
 def _cause(analysis: TraceAnalysis) -> str:
@@ -72,7 +70,7 @@ def _cause(analysis: TraceAnalysis) -> str:
         return f"{NO_CAUSE}: {_state(analysis)}."
     sentence = first.sentence
     if first.share < CAUSE_SHARE:
-        return f"{NO_CAUSE}: {_state(analysis)}; the largest that is known: {sentence}."
+        return f"{NO_CAUSE}: {_state(analysis)}; the largest known cause: {sentence}."
     return f"{capitalized(_idling(analysis, first) + sentence)}."
 
 
@@ -119,8 +117,6 @@ def _hints(analysis: TraceAnalysis) -> list[str]:
         return ["Record with activities=[CPU, CUDA] to see what the host does."] if analysis.devices else []
     if "truncated" in analysis.issues:
         return ["The file is cut off: the cause may lie in the missing part, often the device's work."]
-    if WITHOUT_DEVICE in analysis.notes:
-        return ["Record with activities=[CPU, CUDA] to see what the device does."]
     if (analysis.world_size or 1) > 1 and first is not None and first.id == "exposed_communication":
         return [f"Analyze the traces of all {analysis.world_size} ranks together to see whether one comes late."]
     of_host = first is not None and first.category not in ("compute", "communication", "copy")
