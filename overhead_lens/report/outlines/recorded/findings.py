@@ -54,7 +54,8 @@ def _foreign(analysis: TraceAnalysis) -> str:
     shown = [text for reason, text in _FOREIGN.items() if reason in analysis.issues]
     if not shown or analysis.operators or analysis.devices:
         return ""
-    return f"torch.profiler's own export did not write this trace: its events {' and '.join(shown)}, so most of it cannot be analyzed."
+    why = f"its events {' and '.join(shown)}, so most of it cannot be analyzed"
+    return f"torch.profiler's own export did not write this trace: {why}."
 
 
 def _cause(analysis: TraceAnalysis) -> str:
