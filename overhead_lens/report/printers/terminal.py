@@ -207,7 +207,7 @@ def bar(length: Length, width: int = _BAR) -> str:
 
 
 def cut_middle(name: str, width: int) -> str:
-    """At most so much of a name, of which the beginning and the end tell most; a figure stays whole, unless it is all of the name."""
+    """At most that width of a name: its beginning and its end. A figure there stays whole, unless it is all of the name."""
     if cell_len(name) <= width:
         return name
     first, last = _ANY.match(name), _LAST.search(name)
