@@ -94,7 +94,7 @@ def _whole_ns(category: str, budget: Budget, wall_ns: int) -> float:
 
 
 def _kernels_waited_for(base: Budget, new: Budget, walls_ns: tuple[int, int]) -> list[Contributor]:
-    """The device's kernels, whose change counts as far as the host's waiting changed: it does not wait for what it overlaps."""
+    """The device's kernels, each changed by at most what the host's waiting changed by."""
     old_ns, recent_ns = (_whole_ns("wait", budget, wall) for budget, wall in zip((base, new), walls_ns, strict=True))
     least_ns, most_ns = sorted((0.0, recent_ns - old_ns))
     old, recent = _kernels(base, new), _kernels(new, base)

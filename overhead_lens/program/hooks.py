@@ -204,9 +204,9 @@ class _Collections(map):  # type: ignore[type-arg]
 def watch_collections(watcher: StepWatcher) -> None:
     """Count the time of garbage collections.
 
-    Without a function of Python's: the first that runs after a signal raises what the program's handler raises, such as
-    KeyboardInterrupt, and the collector would drop that. Of clocks c, the sums are c1, c2 - c1, c3 - (c2 - c1), ...; every other
-    one is the time of all collections so far.
+    The callback runs no Python function: after a signal, the first Python function raises what the program's handler raises, such
+    as KeyboardInterrupt, and the collector would drop it. From clock readings c1, c2, ... it makes c1, c2 - c1,
+    c3 - (c2 - c1), ...; every second of these is the time of all collections so far, in ns.
     """
     sums = enumerate(accumulate(iter(_clock, None), int.__rsub__))
     gc.callbacks.append(partial(setattr, _Collections(watcher.collected.append, sums)))

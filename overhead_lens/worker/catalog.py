@@ -12,7 +12,7 @@ from overhead_lens.worker.load import load_scenario
 
 
 def describe(name: str, path: Path) -> dict[str, Any]:
-    """Of a file ``name``, ``summary``, ``source``, ``variants``, ``params`` (defaults); or ``name`` and ``error``."""
+    """A scenario's ``name``, ``summary``, ``source``, ``variants`` and ``params`` (defaults); or ``name`` and ``error``."""
     try:
         scenario = load_scenario(Target(str(path), path))
     except UsageError as error:

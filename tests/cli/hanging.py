@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Started:
-    """A command that runs, with what it writes in files."""
+    """A running command; its output goes to temporary files."""
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
         self._said = [tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2)]
@@ -32,7 +32,7 @@ class Started:
         self.pid, self.send_signal = self._process.pid, self._process.send_signal
 
     def ended(self) -> tuple[int, str, str]:
-        """Its exit code, and what it wrote to stdout and stderr."""
+        """Wait for its end; returns exit code, stdout and stderr."""
         code = self._process.wait(180)
         for each in self._said:
             each.seek(0)

@@ -128,7 +128,7 @@ def _merged(base: Sequence[Node], new: Sequence[Node]) -> tuple[list[_Pair], int
             pairs[place].counts[side] += node.total
     wholes = pairs[0].counts
     shares = [sum(count / whole for count, whole in zip(pair.counts, wholes, strict=True)) / 2 for pair in pairs]
-    # Of frames of equal size the outermost, which come first.
+    # The sort is stable: outer frames come before inner frames of the same size.
     stays = sorted(range(len(shares)), key=lambda at: -shares[at])[:MOST_NODES]
     moved: dict[int, int] = {ROOT: ROOT}
     large: list[_Pair] = []
