@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.asleep import Slept, bounded, slept
@@ -17,21 +18,24 @@ from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, InstructionBudget, Operator, Wall
 from overhead_lens.budget.operators import operator_tree
 from overhead_lens.budget.page_faults import page_fault_time
-from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
+from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_compile_share, with_page_faults
 from overhead_lens.budget.threads import sleep_warnings
 from overhead_lens.budget.trace import TraceBudget, trace_budget
 from overhead_lens.budget.wall import (
     NO_WAITING,
     Waited,
+    compiles_at_times,
     estimate_per_call,
     make_floor,
     time_column,
     undisturbed,
     waited,
+    with_compilations,
     without_delays,
 )
 from overhead_lens.budget.warnings import (
     clock_warnings,
+    compile_warnings,
     fault_warnings,
     peak_warnings,
     set_up_warnings,
@@ -94,6 +98,11 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     asleep = _asleep(by_stacks, clock, evidence.meta)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     seen = stacks if asleep is None or not asleep.disagree else []
+    if compiles_at_times(clock) and shares.share("compile"):
+        clock, steady, seen = with_compilations(clock), wall, []
+        wall = estimate_per_call(clock, time_column(clock))
+        drawn = np.clip(1.0 - steady.replicates / wall.replicates, 0.0, 1.0)
+        shares = with_compile_share(shares, 1.0 - steady.value / wall.value, drawn)
     faults = page_fault_time(clock, wall, shares, evidence.page_faults)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -158,6 +167,7 @@ def _warnings(
     """Warnings of the recording, then of the blocks (``used_blocks`` are used), shares, trace, faults and memory."""
     meta, clock = evidence.meta, evidence.clock
     yield from meta.warnings
+    yield from compile_warnings(clock, shares)
     yield from clock_warnings(clock, len(used_blocks), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
     yield from share_warnings(shares, wall_ns, evidence.samples.sampled, traced, has_stacks=bool(evidence.stacks))
     if traced is not None:
@@ -215,9 +225,10 @@ def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
 
 
 def _blocks(clock: pd.DataFrame, used_blocks: pd.DataFrame) -> pd.DataFrame:
+    calls_ns = clock[time_column(clock)]
     blocks: pd.DataFrame = clock[["process", "block", "reference_ns"]].assign(
         compilation=clock.get("compilation", 0),
-        call_ns=clock[time_column(clock)] / clock["calls"],
+        call_ns=used_blocks[calls_ns.name].combine_first(calls_ns) / clock["calls"],
         mean_ns=clock["wall_ns"] / clock["calls"],
         undisturbed=clock.index.isin(used_blocks.index),
     )

@@ -170,6 +170,15 @@ def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: 
     )
 
 
+def with_compile_share(shares: Shares, share: float, drawn: Floats) -> Shares:
+    """The shares with compilations at another share, 0 to 1, and its replicates, shape ``(REPLICATES,)``."""
+    at = HOST_CATEGORIES.index("compile")
+    scaled = reweighted(shares, lambda attribution: attribution.category == "compile", share)
+    rest = np.delete(scaled.replicates, at, axis=1)
+    replicates = np.insert(rest / rest.sum(axis=1, keepdims=True) * (1.0 - drawn)[:, None], at, drawn, axis=1)
+    return replace(scaled, replicates=replicates)
+
+
 def _factor(category: str, shares: Shares, attributions: Mapping[Attribution, float]) -> float:
     before = shares.share(category) * shares.weight
     after = math.fsum(weight for attribution, weight in attributions.items() if attribution.category == category)

@@ -11,7 +11,7 @@ from overhead_lens.budget.backward import waiting_share
 from overhead_lens.budget.model import Floor, Wall
 from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.trace import TraceBudget
-from overhead_lens.budget.wall import DEVICE_MEMORY
+from overhead_lens.budget.wall import DEVICE_MEMORY, compiles_at_times
 from overhead_lens.instruments.peaks.evidence import Level, Peaks
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work
@@ -21,10 +21,19 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.units import format_bytes, format_ns, format_rate
 
 
-def clock_warnings(clock: pd.DataFrame, used_count: int, *, in_turns: bool, kind: Kind = "scenario") -> Iterator[str]:
-    """Recompilations in the window, a disturbed machine (``used_count`` blocks remain), clock drift, few processes."""
+def compile_warnings(clock: pd.DataFrame, shares: Shares) -> Iterator[str]:
+    """Recompilations in the timed blocks."""
     if "compiles" in clock and clock["compiles"].any():
-        yield f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time holds them"
+        in_wall = (
+            "holds them"
+            if shares.share("compile") or not compiles_at_times(clock)
+            else "leaves them out: no stack shows one"
+        )
+        yield f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time {in_wall}"
+
+
+def clock_warnings(clock: pd.DataFrame, used_count: int, *, in_turns: bool, kind: Kind = "scenario") -> Iterator[str]:
+    """A disturbed machine (``used_count`` blocks remain), clock drift, few processes."""
     disturbed = 1 - used_count / len(clock)
     if disturbed > thresholds.DISTURBED_BLOCKS_SHARE:
         yield f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"

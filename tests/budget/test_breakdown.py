@@ -398,11 +398,29 @@ def test_no_evidence_at_all() -> None:
         budget([], clock(100))
 
 
-def test_recompile_in_the_window_is_said() -> None:
+def test_the_clock_says_how_long_rare_compilations_take() -> None:
     frame = clock(100).assign(compiles=0)
-    frame.loc[3, "compiles"] = 2
-    found = budget([stack(USER)], frame).breakdown
-    assert "2 compilations fell into the measured window: the wall time holds them" in found.warnings
+    frame.loc[3::4, "compiles"] = 1
+    frame.loc[3::4, "wall_ns"] = [17_000, 17_000, 17_000, 33_000, 33_000]
+    compiling = stack(USER, "_compile (torch/_dynamo/convert_frame.py)", count=30)
+    found = budget([stack(USER, count=60), stack(USER, BINDING, count=10), compiling], frame)
+    # 16,000 ns in one of four blocks of 10 calls each, whatever the number of stacks.
+    assert ns(found) == {"python": 100, "compile": 400}
+    assert parts(found, "python") == {"user": 86, "binding": 14}
+    assert "5 compilations fell into the measured window: the wall time holds them" in found.breakdown.warnings
+    assert set(found.blocks["call_ns"]) == {500.0, 900.0}
+    # What compilations differ by is in their own interval alone.
+    assert found.breakdown.category("python").ci95_ns[1] == pytest.approx(100.0)
+    assert found.breakdown.category("compile").ci95_ns[1] > 800.0
+
+
+def test_compilations_that_no_stack_shows_are_left_out() -> None:
+    frame = clock(100).assign(compiles=0)
+    frame.loc[3, ["compiles", "wall_ns"]] = (2, 17_000)
+    found = budget([stack(USER)], frame)
+    assert ns(found) == {"python": 100}
+    left_out = "2 compilations fell into the measured window: the wall time leaves them out: no stack shows one"
+    assert left_out in found.breakdown.warnings
 
 
 def test_constructors_refuse_what_does_not_close() -> None:

@@ -4,7 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from overhead_lens.budget.wall import Waited, estimate_per_call, time_column, undisturbed, waited
+from overhead_lens.budget.wall import (
+    Waited,
+    compiles_at_times,
+    estimate_per_call,
+    time_column,
+    undisturbed,
+    waited,
+    with_compilations,
+)
 
 
 def clock(*processes: list[int], calls: int = 1, reference: int = 100) -> pd.DataFrame:
@@ -82,3 +90,23 @@ def test_a_wholly_disturbed_process_keeps_its_three_best_blocks() -> None:
     kept = undisturbed(frame)
     assert (kept["process"] == 0).sum() == 5
     assert kept.loc[kept["process"] == 1, "block"].tolist() == [2, 3, 4]
+
+
+def test_the_time_of_few_compilations_is_spread_over_the_blocks_of_their_process() -> None:
+    frame = clock([100, 110, 2_100, 90, 100], [200, 200, 200, 200, 200], calls=10).assign(compiles=0)
+    frame.loc[2, "compiles"] = 1
+    assert compiles_at_times(frame)
+    # 2,000 more, in one of five blocks.
+    assert list(with_compilations(frame)["wall_ns"] / 10) == [500, 510, 500, 490, 500, *[200] * 5]
+    # Steady times lack the compilation, which the whole block's time has.
+    steady = with_compilations(frame.assign(steady_ns=frame["wall_ns"].mask(frame["compiles"] > 0, 900)))
+    assert list(steady["steady_ns"] / 10) == [500, 510, 500, 490, 500, *[200] * 5]
+    assert list(steady["wall_ns"]) == list(frame["wall_ns"])
+
+
+@pytest.mark.parametrize("compiling", [[], [0, 1, 2]], ids=["none", "most blocks"])
+def test_blocks_that_all_compile_or_never_do_stay_as_they_are(compiling: list[int]) -> None:
+    frame = clock([100, 110, 2_100, 90, 100], calls=10).assign(compiles=0)
+    frame.loc[compiling, "compiles"] = 1
+    assert not compiles_at_times(frame)
+    assert with_compilations(frame) is frame
