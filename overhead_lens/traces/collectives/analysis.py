@@ -11,7 +11,7 @@ import pandas as pd
 from overhead_lens.readers.kineto.event import integer
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints
-from overhead_lens.traces.collectives.described import GROUP_KEYS, descriptions
+from overhead_lens.traces.collectives.described import GROUP_KEYS, descriptions, recorded_arguments
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost, bandwidths
 from overhead_lens.traces.device import COMMUNICATION, device_kinds
 from overhead_lens.traces.host import HostEvents
@@ -32,7 +32,7 @@ def described_collectives(
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     chosen = _chosen(events, linked)
     rows, launch = linked.rows[chosen], linked.launch[chosen]
-    names = events["name"].cat.categories[events["name"].cat.codes.to_numpy()[rows]]
+    names = events["name"].iloc[rows]
     arguments = trace.arguments(rows.tolist())
     device = events["device"].to_numpy()[rows]
     hidden_ns = _hidden(start_ns[rows], dur_ns[rows], device, compute)
@@ -42,14 +42,16 @@ def described_collectives(
     inside = window_at([window for _, window in steps], called_ns).tolist()
     seen: dict[tuple[str, str], int] = {}
     made = []
-    for name, own, description, at, (start, dur, number, hidden) in zip(
-        names, arguments, described, inside, zip(*columns, strict=True), strict=True
+    pairs = zip(arguments, recorded_arguments(trace, host, launch), strict=True)
+    for name, (own, around), description, at, (start, dur, number, hidden) in zip(
+        names, pairs, described, inside, zip(*columns, strict=True), strict=True
     ):
         step = steps[at][0] if at >= 0 else None
-        group = " ".join(str(own[key]) for key in GROUP_KEYS if own.get(key))
+        said = {**around, **own}
+        group = " ".join(str(said[key]) for key in GROUP_KEYS if said.get(key))
         called = str(own.get("Collective name") or name)
         index = seen[called, group] = seen.get((called, group), -1) + 1
-        sequence = integer(own.get("Seq"))
+        sequence = integer(said.get("Seq"))
         seq = None if sequence < 0 else sequence
         made.append(Collective(called, group, index, start, dur, *description, number, hidden, step, seq))
     return tuple(made)
@@ -83,7 +85,7 @@ def collective_costs(many: Sequence[Collective]) -> tuple[CollectiveCost, ...]:
 
 def _sort_key(one: Collective) -> tuple[str, str, str, str, int, int]:
     name = one.kind or one.name
-    size = -1 if one.bytes is None else one.bytes
+    size = -1 if one.elements is None else one.elements
     return name, one.group, one.dtype, "" if one.kind else one.name, size, one.group_size or 0
 
 

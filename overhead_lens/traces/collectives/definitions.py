@@ -10,11 +10,6 @@ from __future__ import annotations
 
 import re
 
-KINDS = (
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "send", "recv",
-    "barrier",
-)  # fmt: skip
-
 _SPELLED = (
     ("allreduce", "all_reduce"), ("crossdevicereduce", "all_reduce"), ("allgather", "all_gather"),
     ("reducescatter", "reduce_scatter"), ("alltoall", "all_to_all"), ("broadcast", "broadcast"), ("barrier", "barrier"),
@@ -25,17 +20,16 @@ _POINT_TO_POINT = re.compile(r"(?:nccl:)?(send|recv)(?: \d+(?:->|<-)\d+)?")
 """``nccl:send 0->1`` where arguments do not say it (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp)."""
 POINT_TO_POINT = frozenset({"send", "recv"})
 """What a pair of ranks does by itself."""
-PAIRWISE_KERNEL = re.compile(r"SendRecv|ep::|Ep(Dispatch|Combine)")
+PAIRWISE_KERNEL = re.compile(r"SendRecv|Generic|ep::|Ep(Dispatch|Combine)")
 """Kernels that may end on each rank at another time: NCCL's sends and receives, of an all_to_all or of pairs of ranks that a
-batch does not name, and exchanges of tokens by DeepEP and MORI."""
+batch does not name, RCCL's one kernel for these and all else, and exchanges of tokens by DeepEP and MORI."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
-_DOUBLED = frozenset({"all_reduce"})
-_SHARED = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
+_OF_SHARE = {"all_reduce": 2, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"), 1)}
 _WHOLE = frozenset({"broadcast", "reduce", "send", "recv"})
 
 _BYTES_OF = {
-    1: ("char", "signedchar", "byte", "unsignedchar", "bool", "float8e4m3fn", "float8e5m2", "float8e4m3fnuz", "float8e5m2fnuz"),
+    1: ("char", "signedchar", "byte", "unsignedchar", "bool"),
     2: ("half", "bfloat16", "short", "shortint", "uint16", "unsignedshort"),
     4: ("float", "int", "uint32", "unsignedint"),
     8: ("double", "long", "longint", "uint64", "unsignedlong", "complexfloat"),
@@ -55,19 +49,17 @@ def kind_of(name: str) -> str:
 
 def element_bytes(dtype: str) -> int | None:
     """Size of an element, by the name that torch gives its type (``Float``, ``c10::BFloat16``); None for an unknown one."""
-    return _ELEMENT_BYTES.get(
-        _SEPARATORS.sub("", dtype.lower().replace("c10::", "")).replace("complexcfloat", "complexfloat")
-    )
+    name = _SEPARATORS.sub("", dtype.lower().replace("c10::", "")).replace("complexcfloat", "complexfloat")
+    return 1 if name.startswith(("float4", "float8")) else _ELEMENT_BYTES.get(name)
 
 
 def bus_factor(kind: str, group_size: int | None) -> float | None:
     """Bus bandwidth over algorithm bandwidth; None if it is not defined, or the number of ranks unknown."""
     if kind in _WHOLE:
         return 1.0
-    if group_size is None or group_size < 1 or kind not in _DOUBLED | _SHARED:
+    if group_size is None or group_size < 1 or kind not in _OF_SHARE:
         return None
-    share = (group_size - 1) / group_size
-    return 2 * share if kind in _DOUBLED else share
+    return _OF_SHARE[kind] * ((group_size - 1) / group_size)
 
 
 def size_in_elements(kind: str, received: int | None, sent: int | None, group_size: int | None) -> int | None:

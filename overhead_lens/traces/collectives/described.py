@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 from overhead_lens.readers.kineto.event import dicts
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.collectives.definitions import element_bytes, kind_of, size_in_elements
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.intervals import distinct_values
 
 GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
 _BASE = {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_", "c10d::alltoall_base_"}
@@ -69,12 +70,10 @@ def descriptions(
     calls = dict(zip(undescribed, _calls(host, launch[undescribed]), strict=True)) if undescribed else {}
     shared = Counter(chain[0] for chain in calls.values() if chain)
     call_rows = sorted({row for chain in calls.values() for row in chain})
-    named = trace.events["name"].cat
-    names = dict(zip(call_rows, named.categories[named.codes.to_numpy()[call_rows]], strict=True))
+    names = dict(zip(call_rows, trace.events["name"].iloc[call_rows], strict=True))
     call_arguments = dict(zip(call_rows, trace.arguments(call_rows), strict=True))
-    kernels = named.categories[named.codes.to_numpy()[rows]]
     made = []
-    for at, (own, kernel) in enumerate(zip(arguments, kernels, strict=True)):
+    for at, (own, kernel) in enumerate(zip(arguments, trace.events["name"].iloc[rows], strict=True)):
         chain = calls.get(at, [])
         around = [(names[row], call_arguments[row]) for row in chain]
         message = _own(own) or _of_calls(around) or _Message(kind_of(kernel), "", None, None, None)
@@ -82,6 +81,18 @@ def descriptions(
         alone = not chain or shared[chain[0]] == 1
         made.append(_description(message, own, sizes, is_alone=alone))
     return made
+
+
+def recorded_arguments(trace: Trace, host: HostEvents, launch: Ints) -> list[Mapping[str, Any]]:
+    """The arguments of ``record_param_comms`` around launches by their rows, -1 for none; empty where nothing was recorded.
+
+    Older versions of Kineto do not repeat the number (``Seq``) in the kernel, and a lost link leaves it without its group.
+    """
+    records = passing(host.names, torch_names.COLLECTIVE_ARGUMENTS.__eq__)[host.name]
+    rows = taken(host.rows, taken(host.around.nearest(records), host.places(launch)))
+    used = distinct_values(rows[rows >= 0]).tolist()
+    decoded = dict(zip(used, trace.arguments(used), strict=True))
+    return [decoded.get(row, {}) for row in rows.tolist()]
 
 
 def group_sizes(trace: Trace) -> dict[str, int]:
@@ -167,8 +178,6 @@ def _with_output(message: _Message, calls: Sequence[tuple[str, Mapping[str, Any]
     small, large = sorted((received, sent))
     ratio = large // small if small and not large % small else None
     size = ratio if message.kind in ("all_gather", "reduce_scatter") else None
-    if message.kind == "all_to_all":  # whether its parts are alike, shapes do not tell
-        return message._replace(dtype=dtype, received=received, sent=sent)
     return message._replace(dtype=dtype, received=received, sent=sent, group_size=message.group_size or size)
 
 

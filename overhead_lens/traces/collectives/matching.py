@@ -1,8 +1,8 @@
 """Matches the collectives of several traces, in a common order.
 
-Two kernels belong to one collective if they agree in name, process group and number (``Seq``) if traces have it; else in step,
-kind, type and size as far as all traces have these, and in their position among equals. Without numbers, a rank whose trace lacks
-a kernel is matched wrongly from there to the end of the step.
+Two kernels belong to one collective if they agree in name, process group and number (``Seq``), if all traces have that; else in
+step, kind, type and size as far as all traces have these, and in their position among equals. Without numbers, a rank whose
+trace lacks a kernel is matched wrongly from there to the end of the step.
 
 A collective ends on all its ranks at once. The difference of its two ends is therefore the difference of
 two ranks' clocks, constant except for drift. If it differs from the median by more than the kernels' durations and the possible
@@ -12,7 +12,7 @@ drift, the two kernels never ran at the same time and do not belong to one colle
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -54,10 +54,12 @@ class Matched:
 def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
     """Collectives that two traces or more have; a send or a receive is of its pair of ranks alone, and is not one."""
     traces = [[one for one in mine if not _is_pairwise(one)] for mine in traces]
-    nonempty = [mine for mine in traces if mine]
-    by_size = all(any(one.bytes is not None for one in mine) for mine in nonempty)
-    by_step = all(any(one.step is not None for one in mine) for mine in nonempty)
-    keys = [list(numbered(_alike(one, by_size=by_size, by_step=by_step) for one in mine)) for mine in traces]
+    known = {
+        name
+        for name in ("sequence", "bytes", "step")
+        if all(any(getattr(one, name) is not None for one in mine) for mine in traces if mine)
+    }
+    keys = [list(numbered(_alike(one, known) for one in mine)) for mine in traces]
     where: defaultdict[Hashable, list[tuple[int, Collective]]] = defaultdict(list)
     for number, mine in enumerate(traces):
         for key, one in zip(keys[number], mine, strict=True):
@@ -65,15 +67,13 @@ def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
     common = {key: tuple(parts) for key, parts in where.items() if len(parts) >= FEWEST}
     agreed = sum(map(len, common.values()))
     common = _at_one_time(common)
-    held = [
-        {key for key, parts in common.items() if any(rank == number for rank, _ in parts)}
-        for number in range(len(keys))
+    queues = [
+        [key for key in mine if any(rank == number for rank, _ in common.get(key, ()))]
+        for number, mine in enumerate(keys)
     ]
-    order, unordered = _Merge(
-        [[key for key in mine if key in own] for mine, own in zip(keys, held, strict=True)]
-    ).order()
+    order, unordered = _Merge(queues).order()
     refuted = agreed - sum(map(len, common.values()))
-    return Matched(tuple(common[key] for key in order), unordered, by_size, by_step, refuted)
+    return Matched(tuple(common[key] for key in order), unordered, "bytes" in known, "step" in known, refuted)
 
 
 def _is_pairwise(one: Collective) -> bool:
@@ -110,12 +110,12 @@ def numbered(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
         seen[key] += 1
 
 
-def _alike(one: Collective, *, by_size: bool, by_step: bool) -> Hashable:
-    if one.sequence is not None:
+def _alike(one: Collective, known: Collection[str]) -> Hashable:
+    if "sequence" in known and one.sequence is not None:
         return one.name, one.group, one.sequence
     # Ranks may send different amounts in an all_to_all.
-    size = (one.kind, one.dtype, None if one.kind == "all_to_all" else one.bytes) if by_size else None
-    return one.name, one.group, one.step if by_step else None, size
+    size = (one.kind, one.dtype, None if one.kind == "all_to_all" else one.bytes) if "bytes" in known else None
+    return one.name, one.group, one.step if "step" in known else None, size
 
 
 class _Merge:

@@ -15,7 +15,7 @@ class Collective:
     Attributes:
         group: Process group; empty if the trace does not say.
         index: Which one of this group and name, from 0.
-        kind: One of ``definitions.KINDS``; empty if the trace does not say.
+        kind: ``all_reduce``, ``send``, ... (``definitions.kind_of``); empty if the trace does not say.
         dtype: As the trace spells it; empty if it does not say.
         elements, bytes: Size S as NCCL-tests define it for the kind; None if the trace does not say.
         group_size: Ranks that take part; None if the trace does not say.

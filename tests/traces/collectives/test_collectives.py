@@ -94,12 +94,14 @@ def test_elements_have_the_size_of_their_type() -> None:
             "long int",
             "signed char",
             "Float8_e4m3fn",
+            "Float8_e8m0fnu",
+            "Float4_e2m1fn_x2",
             "c10::complex<float>",
             "mystery",
         )
     }
     assert sizes == {
-        "Float": 4, "c10::BFloat16": 2, "long int": 8, "signed char": 1, "Float8_e4m3fn": 1, "c10::complex<float>": 8, "mystery": None,
+        "Float": 4, "c10::BFloat16": 2, "long int": 8, "signed char": 1, "Float8_e4m3fn": 1, "Float8_e8m0fnu": 1, "Float4_e2m1fn_x2": 1, "c10::complex<float>": 8, "mystery": None,
     }  # fmt: skip
 
 
@@ -205,6 +207,17 @@ def test_the_size_of_a_call_that_launched_several_kernels_is_of_none_of_them() -
         ("all_reduce", "float", None, None, None),
         ("all_reduce", "float", None, None, None),
     ]
+
+
+def test_group_and_number_may_stand_in_the_call_alone() -> None:
+    call = {**timed(0, 50, "record_param_comms"), "args": collective(0, 1, group="tp", Seq=7)["args"]}
+    unlinked, linked = of(call, launched(10, 1), launched(20, 2), kernel(500, 5, 1), collective(510, 5, correlation=2))
+    assert [(one.group, one.sequence) for one in (unlinked, linked)] == [("tp", 7), ("0", 7)]
+
+
+def test_sizes_of_an_unknown_type_are_told_apart() -> None:
+    costs = collective_costs(of(*(collective(10 * at, 5, elements=at, dtype="mystery") for at in (1, 2, 2))))
+    assert sorted((cost.elements, cost.bytes, cost.count) for cost in costs) == [(1, None, 1), (2, None, 2)]
 
 
 def test_the_size_of_a_group_may_stand_in_the_file_alone() -> None:

@@ -94,9 +94,10 @@ def test_kernels_match_by_number_then_by_step_and_size() -> None:
     assert pairs([one(0, 5, step=1), one(9, 5, step=2)], [one(4, 5, step=2)]) == [[(0, 9), (1, 4)]]
 
 
-def test_sizes_and_steps_count_only_where_all_traces_tell_them() -> None:
+def test_numbers_sizes_and_steps_count_only_where_all_traces_tell_them() -> None:
     assert pairs([one(0, 5, size=8)], [one(4, 5, size=None)]) == [[(0, 0), (1, 4)]]
     assert pairs([one(0, 5, step=3)], [one(4, 5)]) == [[(0, 0), (1, 4)]]
+    assert pairs([one(0, 5, sequence=3)], [one(4, 5)]) == [[(0, 0), (1, 4)]]
 
 
 def test_kernels_that_never_ran_together_are_of_no_one_collective() -> None:
