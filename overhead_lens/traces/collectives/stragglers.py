@@ -140,10 +140,10 @@ class _Shared:
         """The rank that came last."""
         return int(self.ranks[self.dur_ns.argmin()])
 
-    @property
-    def is_late(self) -> bool:
-        """Whether another rank came before the last."""
-        return bool(self.dur_ns.max() > self.dur_ns.min())
+
+def rank_name(label: str) -> str:
+    """A rank in words; a path where the trace does not say which it is."""
+    return f"rank {label}" if label.isdecimal() else label
 
 
 def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
@@ -203,7 +203,8 @@ def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[Ints, Ints]:
 def _holders(
     labels: Sequence[str], shared: Sequence[_Shared], own: Ints, passed: Ints, lead: Ints
 ) -> tuple[Holder, ...]:
-    last = np.array([one.last if one.is_late else -1 for one in shared])
+    # It is a straggler if another rank came before it.
+    last = np.array([one.last if np.ptp(one.dur_ns) else -1 for one in shared])
     joined_ns = np.array([one.joined_ns for one in shared])
     made = []
     for number, label in enumerate(labels):

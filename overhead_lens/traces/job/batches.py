@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures
+from overhead_lens.traces.launch_figures.model import Bound
 from overhead_lens.traces.model import TraceAnalysis
 
 _SAME_MODEL = 1.5
@@ -59,12 +59,7 @@ def compare_batches(analyses: Sequence[TraceAnalysis], sizes: Sequence[int] | No
 
     Args:
         sizes: The batch size of each; None takes what the shapes in the traces say.
-
-    Raises:
-        ValueError: As many sizes as traces are needed.
     """
-    if sizes is not None and len(sizes) != len(analyses):
-        raise ValueError("a batch size for every trace is needed")
     given = list(sizes) if sizes is not None else [None] * len(analyses)
     points = sorted(
         (_point(analysis, size) for analysis, size in zip(analyses, given, strict=True)),
@@ -85,7 +80,7 @@ def _point(analysis: TraceAnalysis, given: int | None) -> BatchPoint:
     if not analysis.launch_figures:
         return BatchPoint(analysis.path, size, told_by, "", "trace", 0.0, 0.0, 0.0, None)
     device = max(analysis.launch_figures, key=lambda one: one.whole.kernels)
-    figures = _figures(device)
+    figures = [step.figures for step in device.steps] or [device.whole]
     return BatchPoint(
         analysis.path,
         size,
@@ -97,10 +92,6 @@ def _point(analysis: TraceAnalysis, given: int | None) -> BatchPoint:
         float(median(one.queued_ns for one in figures)),
         _verdict([one.bound for one in figures if one.bound is not None]),
     )
-
-
-def _figures(device: DeviceLaunches) -> list[LaunchFigures]:
-    return [step.figures for step in device.steps] or [device.whole]
 
 
 def _verdict(bounds: Sequence[Bound]) -> Bound | None:

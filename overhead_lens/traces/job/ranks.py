@@ -22,7 +22,7 @@ import numpy as np
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.collectives.matching import Matched, matched
 from overhead_lens.traces.collectives.model import Collective
-from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
+from overhead_lens.traces.collectives.stragglers import Stragglers, rank_name, stragglers
 from overhead_lens.traces.critical_path.model import PathOverRanks
 from overhead_lens.traces.critical_path.over_ranks import RankPaths, path_over_ranks
 from overhead_lens.traces.findings.model import Evidence, Finding
@@ -32,8 +32,8 @@ from overhead_lens.traces.job.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.units import format_ns
 
-_FEWEST = 2
 _BEGUN_APART_SHARE = 0.1
+_MOST_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,8 @@ class Job:
     @property
     def by_weight(self) -> list[TraceAnalysis | TraceFailure]:
         """The results, the most informative first."""
-        return sorted(self.results, key=lambda result: result is not self.detailed)
+        detailed = self.detailed
+        return sorted(self.results, key=lambda result: result is not detailed)
 
     @classmethod
     def of_batches(cls, results: Sequence[TraceAnalysis | TraceFailure], sizes: Sequence[int] | None) -> Job:
@@ -153,26 +154,17 @@ class Job:
 
 
 def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
-    """Compare two or more traces as ranks of one job.
-
-    Raises:
-        ValueError: Fewer than two.
-    """
-    if len(analyses) < _FEWEST:
-        raise ValueError("comparing ranks needs at least two")
+    """Compare two or more traces as ranks of one job."""
     ordered = sorted(analyses, key=lambda analysis: (analysis.rank is None, analysis.rank or 0, analysis.path))
     matches = matched([analysis.collectives for analysis in ordered])
     transfers = _transfers(matches, len(ordered))
     ranks = tuple(_rank(*row) for row in zip(ordered, _labels(ordered), transfers, strict=True))
     by_collectives = any(rank.collectives for rank in ranks)
-    # A rank with a truncated recording seems to have waited less.
-    most = max(rank.collectives for rank in ranks)
-    taking_part = [rank for rank in ranks if rank.collectives == most]
     delays = stragglers([rank.label for rank in ranks], matches)
     # What a rank passes on is another one's doing.
     own_ns = {holder.rank: holder.own_ns for holder in delays.holders} if delays is not None else {}
     slowest = max(
-        taking_part,
+        ranks,
         key=lambda rank: (own_ns.get(rank.label, 0), -rank.wait_ns) if by_collectives else (rank.wall_ns, 0),
     )
     return RanksAnalysis(
@@ -180,7 +172,7 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
         slowest.label,
         by_collectives,
         _spreads(ranks),
-        _straggler(slowest, _others(slowest, ranks)),
+        _straggler(slowest, ranks),
         _notes(ordered, ranks, matches),
         delays,
         _path(ordered, ranks, matches),
@@ -188,21 +180,17 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     )
 
 
-def _others(one: RankTime, ranks: Sequence[RankTime]) -> list[RankTime]:
-    return [rank for rank in ranks if rank is not one]
-
-
 def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Finding, ...]:
-    """A finding for each rank that comes last in collectives, the longest lead first."""
+    """A finding for each rank that comes last in collectives, the longest lead first, thinned."""
     findings = []
-    for holder in delays.holders if delays is not None else ():
+    holders = sorted(delays.holders if delays is not None else (), key=lambda holder: -holder.lead_ns)
+    for holder in holders[:_MOST_FINDINGS]:
         rank = next(rank for rank in ranks if rank.label == holder.rank)
         if not holder.lead_ns or not holder.lost_ns:
             continue
-        more = _straggler(rank, _others(rank, ranks))
+        more = _straggler(rank, ranks)
         share = holder.lead_ns / rank.wall_ns if rank.wall_ns else 0.0
-        name = f"rank {rank.label}" if rank.label.isdecimal() else rank.label
-        led = f", which spends {format_ns(more[0].excess_ns)} more than the others in {more[0].name}" if more else ""
+        led = f", which spends {format_ns(more[0].excess_ns)} more in {more[0].name} than their median" if more else ""
         findings.append(
             Finding(
                 "straggler",
@@ -210,14 +198,14 @@ def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Fin
                 "",
                 "a rank comes last in collectives, and all others wait for it",
                 holder.lead_ns,
-                tuple(Evidence(each.name, holder.last, each.excess_ns) for each in more[:MOST_EVIDENCE]),
+                tuple(Evidence(each.name, 1, each.excess_ns) for each in more[:MOST_EVIDENCE]),
                 "",
                 "what this rank does more of is listed: its share of data, its host, its device's clock",
                 share=round(share, 5),
-                sentence=f"the others wait {format_ns(holder.lead_ns)} ({share:.0%}) for {name}{led}",
+                sentence=f"the others wait {format_ns(holder.lead_ns)} ({share:.0%}) for {rank_name(rank.label)}{led}",
             )
         )
-    return tuple(sorted(findings, key=lambda each: -each.bound_ns))
+    return tuple(findings)
 
 
 def _path(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> PathOverRanks | None:
@@ -298,9 +286,9 @@ def _spreads(ranks: Sequence[RankTime]) -> tuple[Spread, ...]:
     return tuple(sorted(spreads, key=lambda spread: spread.min_ns - spread.max_ns))
 
 
-def _straggler(slowest: RankTime, others: Sequence[RankTime]) -> tuple[Excess, ...]:
+def _straggler(slowest: RankTime, ranks: Sequence[RankTime]) -> tuple[Excess, ...]:
     excesses = [
-        Excess(name, ns - median_low([rank.quantities.get(name, 0) for rank in others]))
+        Excess(name, ns - median_low(rank.quantities.get(name, 0) for rank in ranks if rank is not slowest))
         for name, ns in slowest.quantities.items()
         if name not in ("host.wait", "device.communication", "device.idle")
     ]
@@ -321,9 +309,7 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches
     elif sizes and len(set(numbers)) < (size := min(sizes)):
         notes.append(f"{len(set(numbers))} of {size} ranks are here: a rank that is missing may be the slowest")
     if len({rank.collectives for rank in ranks}) > 1:
-        notes.append(
-            "the ranks took part in different numbers of collectives: those with fewer are not taken for the slowest"
-        )
+        notes.append("the ranks took part in different numbers of collectives: were all of them recorded to the end?")
     collectives = [collective for analysis in analyses for collective in analysis.collectives]
     if collectives and not any(collective.group for collective in collectives):
         by = ", ".join(["name", *["size"] * matches.by_size, *["step"] * matches.by_step])

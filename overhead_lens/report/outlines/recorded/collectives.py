@@ -10,10 +10,10 @@ from overhead_lens.report.outlines.recorded.counters import bandwidth
 from overhead_lens.report.text.blocks import counted, cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
-from overhead_lens.traces.collectives.stragglers import Stragglers
+from overhead_lens.traces.collectives.stragglers import Stragglers, rank_name
 from overhead_lens.units import format_bytes, format_ns
 
-_TOP, _MOST_ROWS = 4, 50
+_MOST_ROWS = 50
 _NAME = 40
 _DEFINED = (
     "Size and bandwidth as NCCL-tests define them (doc/PERFORMANCE.md). A kernel's duration holds its wait for the other ranks: "
@@ -50,7 +50,7 @@ def straggler_lines(stragglers: Stragglers) -> list[str]:
     first, repeated, pairs = stragglers.holders[0], stragglers.repeated, stragglers.pairs
     costs = f"it comes last {counted(first.last, 'time')}, and their waits for it sum to {format_ns(first.lost_ns)}"
     sooner = f"If only it were faster, these collectives would end at most {format_ns(first.lead_ns)} sooner"
-    lines = [f"The others wait most for rank {first.rank}: {costs}. {sooner}."]
+    lines = [f"The others wait most for {rank_name(first.rank)}: {costs}. {sooner}."]
     if pairs:
         lines.append(f"{_stays(repeated, pairs)}: in {repeated} of {pairs} steps it is the rank of the step before.")
     if passed_ns := sum(holder.passed_on_ns for holder in stragglers.holders):
