@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.report.forms import to_text
 from overhead_lens.report.outlines.recorded.findings import headline
 from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.job.ranks import Job
 from tests.drawn.timelines import WORKER, analyzer_of, call, drawn, kernel
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -131,3 +133,15 @@ def test_a_file_that_is_cut_off_may_lack_the_cause() -> None:
     assert headline(analysis).endswith(
         "The file is cut off: the cause may lie in the missing part, often the device's work."
     )
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_ranks_are_asked_for_only_where_some_are_missing(size: int) -> None:
+    analyses = [
+        replace(
+            analyzer_of(*COMMUNICATION, distributedInfo={"rank": rank, "world_size": size}).analysis(), path=f"{rank}"
+        )
+        for rank in range(2)
+    ]
+    said = " ".join(to_text(Job.of(analyses), whole=True).split())
+    assert ("Analyze the traces of all" in said) == (size == 3)

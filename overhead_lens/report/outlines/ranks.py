@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from statistics import median_low
 
 from overhead_lens.report.cells import count, names, numbers, row, time
 from overhead_lens.report.outline import Bar, Bars, Block, Notes, Outline, Piece, Section, Table
 from overhead_lens.report.outlines.host import host_bar, hosts_table
 from overhead_lens.report.outlines.recorded.collectives import straggler_blocks, straggler_lines
 from overhead_lens.report.outlines.recorded.critical_path import over_ranks_notes, over_ranks_sections
-from overhead_lens.report.outlines.recorded.findings import finding_sections
+from overhead_lens.report.outlines.recorded.findings import finding_sections, headline
 from overhead_lens.report.outlines.recorded.launches import batch_section, batches_sentence
 from overhead_lens.report.outlines.trace import title, trace_outline
 from overhead_lens.report.text.blocks import counted, left_out
+from overhead_lens.traces.collectives.stragglers import rank_name
 from overhead_lens.traces.job.ranks import Job, RanksAnalysis, RankTime
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.units import format_ns
@@ -32,10 +34,10 @@ def job_outline(job: Job) -> Outline:
     if detailed is None:
         return Outline(counted(len(failures), "trace"), "None could be read.", Section.filled(failed), has_answer=False)
     others = [each for each in job.by_weight if isinstance(each, TraceAnalysis) and each is not detailed]
-    outline = trace_outline(detailed)
-    outline = replace(outline, others=lambda: map(trace_outline, others))
+    here = 1 if job.ranks is None else len(job.ranks.ranks)
+    outline = replace(_of_one(detailed, here), others=lambda: (_of_one(each, here) for each in others))
     if job.ranks is None and job.batches is None:
-        return replace(outline, sections=Section.filled(*outline.sections, failed, _others(others)))
+        return replace(outline, sections=Section.filled(*outline.sections, failed, _others(others, here)))
     if job.batches is not None:
         name, sentence = detailed.path, batches_sentence(job.batches)
         compared, notes = [batch_section(job.batches)], job.batches.notes
@@ -51,7 +53,7 @@ def job_outline(job: Job) -> Outline:
             *(*compared, failed),
             Section(outline.title, [Notes([*outline.about, outline.sentence])], reach="everywhere"),
             *(replace(each, heading=f"{name}: {each.heading}") for each in outline.sections),
-            _others(others),
+            _others(others, here),
         ),
         about=(),
         warnings=[*notes, *(f"{name}: {warning}" for warning in outline.warnings)],
@@ -98,7 +100,7 @@ def _collectives(rank: RankTime, ranks: RanksAnalysis, longest_ns: int) -> Bar:
 
 
 def _name(rank: RankTime, ranks: RanksAnalysis) -> str:
-    return f"rank {rank.label}" + (" (slowest)" if rank.label == ranks.slowest else "")
+    return rank_name(rank.label) + (" (slowest)" if rank.label == ranks.slowest else "")
 
 
 def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalysis) -> Table:
@@ -127,20 +129,31 @@ def _spreads(ranks: RanksAnalysis) -> Table:
     return Table(columns, rows, brief=_BRIEF_SPREADS, more="")
 
 
-def _others(others: Sequence[TraceAnalysis]) -> Section:
-    lines = [f"{title(each)}: {trace_outline(each).sentence}" for each in others[:_MOST_OTHERS]]
+def _of_one(analysis: TraceAnalysis, ranks: int) -> Outline:
+    """One trace; ``ranks`` of its job are analyzed together."""
+    return replace(trace_outline(analysis), sentence=headline(analysis, ranks))
+
+
+def _others(others: Sequence[TraceAnalysis], ranks: int) -> Section:
+    lines = [f"{title(each)}: {headline(each, ranks)}" for each in others[:_MOST_OTHERS]]
     more = len(others) - len(lines)
     lines += [f"{counted(more, 'more trace')}: --all prints every one"] if more > 0 else []
     return Section("Other traces", [Notes(lines)], is_open=False)
 
 
 def ranks_sentence(ranks: RanksAnalysis) -> str:
-    """Who is slow and why, in words."""
-    waits = [rank.wait_ns for rank in ranks.ranks]
-    if ranks.by_collectives and min(waits) == max(waits):
-        return f"All {len(ranks.ranks)} ranks wait equally long for each other: none holds the others up."
-    why = "the others wait for it in collectives" if ranks.by_collectives else "it has the longest window"
-    text = f"{_named(ranks.slowest)} is the slowest of {len(ranks.ranks)} ranks: {why}"
+    """Who is slow, by how much and why, in words."""
+    slowest = next(rank for rank in ranks.ranks if rank.label == ranks.slowest)
+    if ranks.stragglers is not None:
+        holder = next((each for each in ranks.stragglers.holders if each.rank == ranks.slowest), None)
+        if holder is None or not holder.own_ns:
+            return f"None of the {len(ranks.ranks)} ranks holds the others up in collectives."
+        ns, why = holder.lead_ns, "the others wait for it in collectives, which could end {} sooner at most"
+    else:
+        ns = slowest.wall_ns - median_low(rank.wall_ns for rank in ranks.ranks if rank is not slowest)
+        why = "it has the longest window, {} beyond the median of the others"
+    text = f"{_named(ranks.slowest)} is the slowest of {len(ranks.ranks)} ranks: "
+    text += why.format(f"{format_ns(ns)} ({ns / max(1, slowest.wall_ns):.1%} of its window)")
     causes = [f"{excess.name} +{format_ns(excess.excess_ns)}" for excess in ranks.straggler[:_MOST_CAUSES]]
     if causes:
         text += f"; beyond the median of the others it spends {', '.join(causes)}"

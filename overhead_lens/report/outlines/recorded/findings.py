@@ -44,9 +44,9 @@ def _evidence(evidence: Evidence) -> str:
     return f"{evidence.count:,}x {short_name(evidence.name)} {format_ns(evidence.ns)}" + (f" at {at}" if at else "")
 
 
-def headline(analysis: TraceAnalysis) -> str:
-    """The cause in a trace, as far as known, and how to record more."""
-    return _foreign(analysis) or " ".join([_cause(analysis), *_hints(analysis)])
+def headline(analysis: TraceAnalysis, ranks: int = 1) -> str:
+    """The cause in a trace, as far as known, and how to record more; ``ranks`` of its job are analyzed together."""
+    return _foreign(analysis) or " ".join([_cause(analysis), *_hints(analysis, ranks)])
 
 
 def _foreign(analysis: TraceAnalysis) -> str:
@@ -111,14 +111,14 @@ def _named(analysis: TraceAnalysis, device: DeviceBudget) -> str:
     return "the device" if len(analysis.devices) == 1 else f"device {device.device}"
 
 
-def _hints(analysis: TraceAnalysis) -> list[str]:
+def _hints(analysis: TraceAnalysis, ranks: int) -> list[str]:
     """The most important missing option of the recording, as a hint."""
     first = analysis.findings[0] if analysis.findings else None
     if not analysis.host:
         return ["Record with activities=[CPU, CUDA] to see what the host does."] if analysis.devices else []
     if "truncated" in analysis.issues:
         return ["The file is cut off: the cause may lie in the missing part, often the device's work."]
-    if (analysis.world_size or 1) > 1 and first is not None and first.id == "exposed_communication":
+    if (analysis.world_size or 1) > ranks and first is not None and first.id == "exposed_communication":
         return [f"Analyze the traces of all {analysis.world_size} ranks together to see whether one comes late."]
     of_host = first is not None and first.category not in ("compute", "communication", "copy")
     if first is not None and of_host and not first.line and WITH_STACKS not in analysis.notes:
