@@ -9,6 +9,7 @@ from overhead_lens.report.cells import count, names, numbers, row, share, time
 from overhead_lens.report.outline import Notes, Row, Section, Table
 from overhead_lens.report.text.blocks import counted, cut, cut_front, left_out
 from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.traces.collectives.stragglers import rank_name
 from overhead_lens.traces.critical_path.model import GAP, LATENCY, CriticalPath, PathOverRanks, Share, Slack, WindowPath
 from overhead_lens.units import format_ns
 
@@ -82,7 +83,7 @@ def _shares(shares: Sequence[Share], whole_ns: int, caption: str) -> Table:
     rows = [
         row(
             *(time(each.ns), share(each.ns / whole_ns), _name(each.name), time(each.total_ns)),
-            "" if each.if_free_ns is None else f"{format_ns(each.if_free_ns)} (-{_saved(each, whole_ns):.1%})",
+            _left(each, whole_ns),
             is_minor=not each.ns,
         )
         for each in shares
@@ -95,22 +96,25 @@ def _name(name: str) -> str:
     return _SPACED.get(name) or kernel_name(name)
 
 
-def _saved(share: Share, whole_ns: int) -> float:
-    return 1 - (whole_ns if share.if_free_ns is None else share.if_free_ns) / whole_ns
+def _left(share: Share, whole_ns: int) -> str:
+    """What is left if it took no time, and how much that saves; nothing where that was not evaluated."""
+    left_ns = share.if_free_ns
+    return "" if left_ns is None else f"{format_ns(left_ns)} (-{1 - left_ns / whole_ns:.1%})"
 
 
 def _costliest(summed: dict[str, list[Share]], whole_ns: int) -> Iterator[str]:
     """Operators and kernels whose removal would save most."""
     parts = []
     for which, most in _TOP_NAMES.items():
-        able = [each for each in summed[which] if _saved(each, whole_ns) >= _LEAST_SHARE]
-        able.sort(key=lambda each: (each.if_free_ns or 0, each.name))
+        ranked = sorted(summed[which], key=lambda each: (each.if_free_ns or 0, each.name))
         named = [
-            f"{cut(kernel_name(each.name), _SHORT_NAME)} {format_ns(each.if_free_ns or 0)}" for each in able[:most]
+            f"{cut(kernel_name(each.name), _SHORT_NAME)} {_left(each, whole_ns)}"
+            for each in ranked[:most]
+            if (each.if_free_ns or 0) <= (1 - _LEAST_SHARE) * whole_ns
         ]
         parts += [f"{which}: {', '.join(named)}"] if named else []
     if parts:
-        yield f"if free, of {'; '.join(parts)}"
+        yield f"time left if free, {'; '.join(parts)}"
 
 
 def _windows(path: CriticalPath) -> Table:
@@ -161,7 +165,7 @@ def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
     whole_ns = sum(step.wall_ns for step in path.steps)
     changes = sum(each.changes for each in path.steps)
     heading = f"{_steps(step.step for step in path.steps)}: {format_ns(whole_ns)}, {counted(changes, 'change')} of rank"
-    ranks = [(_rank(label), ns) for label, ns in _by_name(path, "ranks", "rank")]
+    ranks = [(rank_name(label), ns) for label, ns in _by_name(path, "ranks", "rank")]
     lines = Notes(_over_ranks(path, ranks, whole_ns))
     yield Section(f"Critical path over ranks, of {heading}", [lines], reach="everywhere")
     named = {which: [(_name(name), ns) for name, ns in _by_name(path, which)] for which in _CAPTIONS}
@@ -176,7 +180,7 @@ def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
 
 
 def _over_ranks(path: PathOverRanks, ranks: Sequence[tuple[str, int]], whole_ns: int) -> list[str]:
-    more = f" and {len(ranks) - _TOP} more ranks" if len(ranks) > _TOP else ""
+    more = f" and {counted(len(ranks) - _TOP, 'more rank')}" if len(ranks) > _TOP else ""
     first = ", ".join(f"{cut_front(name, _SHORT_NAME)} {ns / whole_ns:.1%}" for name, ns in ranks[:_TOP])
     kinds = [
         f"{_SPACED.get(name, name)} {ns / whole_ns:.1%}"
@@ -199,11 +203,6 @@ def _by_name(path: PathOverRanks, which: str, name: str = "name") -> list[tuple[
     return sorted(sums.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _rank(label: str) -> str:
-    """A rank in words; a path where the trace does not say which it is."""
-    return f"rank {label}" if label.isdecimal() else label
-
-
 def _times(what: str, times: Sequence[tuple[str, int]], whole_ns: int, caption: str) -> Table:
     rows = [row(time(ns), share(ns / whole_ns), name) for name, ns in times]
     return Table([*numbers("on the path", "share"), names(what)], rows, caption)
@@ -212,8 +211,13 @@ def _times(what: str, times: Sequence[tuple[str, int]], whole_ns: int, caption: 
 def _steps_over_ranks(path: PathOverRanks) -> Table:
     rows: list[Row] = [
         row(
-            *("" if step.step is None else str(step.step), time(step.wall_ns), _rank(step.last), count(step.changes)),
-            ", ".join(f"{_rank(rank.rank)} {rank.ns / step.wall_ns:.1%}" for rank in step.ranks[:_MOST_KINDS]),
+            *(
+                "" if step.step is None else str(step.step),
+                time(step.wall_ns),
+                rank_name(step.last),
+                count(step.changes),
+            ),
+            ", ".join(f"{rank_name(rank.rank)} {rank.ns / step.wall_ns:.1%}" for rank in step.ranks[:_MOST_KINDS]),
         )
         for step in path.steps[:_MOST_WINDOWS]
     ]
