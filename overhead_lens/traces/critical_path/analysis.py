@@ -23,7 +23,6 @@ from overhead_lens.traces.columns import joined, passing
 from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
 from overhead_lens.traces.critical_path.model import (
-    DEVICE_KINDS,
     KINDS,
     PART_COLUMNS,
     UNEXPLAINED,
@@ -33,6 +32,7 @@ from overhead_lens.traces.critical_path.model import (
     WindowPath,
 )
 from overhead_lens.traces.critical_path.string_table import StringTable
+from overhead_lens.traces.device import KINDS as DEVICE_KINDS
 from overhead_lens.traces.side_by_side import side_by_side
 from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window
@@ -161,7 +161,8 @@ class WindowAnalysis:
         delay_ns, delay_label = np.append(delay_ns, 0), np.append(delay_label, 0)
         kind = np.append(kind, -1)
         # An edge's work is on the lane where it begins; delay and unexplained time are on the lane where it ends.
-        own = lane[-1] if len(lane) else self._lane_of(int(self._last_edge[end]) if end >= 0 else -1)
+        # Without a node, the path is what lasts beyond the end.
+        own = lane[-1] if len(lane) else graph.lane[graph.source[self._last_edge[end]]] if end >= 0 else 0
         to = np.append(lane, own)
         begin = np.concatenate((to[:1], lane)) if len(lane) else to
         entering = np.flatnonzero(led & (made.source[via] < 0)) if len(made.source) else np.zeros(0, dtype=np.int64)
@@ -170,9 +171,6 @@ class WindowAnalysis:
         arrival = _arrivals(kind, begin != to)
         begin = np.where(_IS_DELAY[self.labels.kind[label]], to, begin)
         return _joined(begins, ends, (weight_ns, delay_ns), (label, delay_label), (begin, to), (kind, arrival))
-
-    def _lane_of(self, edge: int) -> int:
-        return int(self._graph.lane[self._graph.source[edge]]) if edge >= 0 else 0
 
     def path(self, operators: Sequence[int], kernels: Sequence[int], modules: Sequence[int]) -> WindowPath:
         """The report of the path; operators, kernels and modules by their names' codes."""

@@ -16,8 +16,9 @@ from overhead_lens.stats.values import Bools, Ints, first_places
 from overhead_lens.traces.critical_path.analysis import PathAnalysis, WindowAnalysis
 from overhead_lens.traces.critical_path.fragments import NOWHERE, PathFragments, StepEnd, through
 from overhead_lens.traces.critical_path.graph import EVENT, Graph
-from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS
+from overhead_lens.traces.critical_path.model import KINDS
 from overhead_lens.traces.critical_path.string_table import StringTable
+from overhead_lens.traces.device import KINDS as DEVICE_KINDS
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.loops import run
 from overhead_lens.traces.timeline import mark_parents

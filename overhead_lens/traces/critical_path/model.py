@@ -9,11 +9,9 @@ from overhead_lens.contract import derive
 from overhead_lens.errors import require
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import Columns
+from overhead_lens.traces.device import KINDS as DEVICE_KINDS
 
 LATENCY, GAP, QUEUE, UNEXPLAINED = "launch_latency", "device_gap", "queue", "unexplained"
-
-DEVICE_KINDS = ("compute", "communication", "copy")
-"""In the order of ``traces.device.KINDS``."""
 
 KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, GAP, QUEUE, UNEXPLAINED)
 """What a part of a path is.

@@ -16,7 +16,7 @@ nearest to the end. The path is as long as the step of that rank on its own cloc
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -259,7 +259,7 @@ class _Clocks:
         """Sets of ranks that share collectives, each rank with how far its clock is ahead of its set's."""
         nearest = []
         for pair, shared in self._apart.items():
-            at = max(0, bisect_right(shared, (over - 1, _ENDLESS)) - 1)
+            at = max(0, bisect_left(shared, over, key=lambda each: each[0]) - 1)
             order, apart_ns = shared[at]
             nearest.append((over - order if order < over else order + 1, order >= over, pair, apart_ns))
         of_rank = {rank: {rank: 0} for rank in self._ranks}
@@ -267,9 +267,6 @@ class _Clocks:
             if one in of_rank and other in of_rank and of_rank[one] is not of_rank[other]:
                 _join(of_rank, one, other, apart_ns)
         return [members for rank, members in of_rank.items() if min(members) == rank]
-
-
-_ENDLESS = 2**63
 
 
 def _join(of_rank: dict[int, dict[int, int]], one: int, other: int, apart_ns: int) -> None:

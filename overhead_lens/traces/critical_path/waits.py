@@ -94,7 +94,7 @@ def synchronizations(trace: Trace) -> Synchronizations:
     """Read the synchronization events of a trace."""
     rows = np.flatnonzero(where(trace.events["cat"], lambda cat: cat == _SYNC))
     streams, events, waits = {}, {}, []
-    names = trace.events["name"].cat.categories[trace.events["name"].cat.codes.to_numpy()[rows]]
+    names = trace.events["name"].iloc[rows]
     for name, arguments in zip(names, trace.arguments(rows.tolist()), strict=True):
         kind = str(arguments.get(_KIND, name))
         device, stream, correlation = (integer(arguments.get(key)) for key in ("device", "stream", "correlation"))
@@ -132,6 +132,11 @@ class Waits:
         same[same] = self._work.group[instead[same]] == self._work.group[work[late][same]]
         work[late] = np.where(same, instead, -1)
         keep = work >= 0
+        # What a thread has waited for is over: its later waits for the same follow from the first.
+        thread = threads_of(self._events, call)[0]
+        order = np.lexsort((start_ns, work, thread))
+        again = (np.diff(work[order], prepend=-2) == 0) & (np.diff(thread[order], prepend=-2) == 0)
+        keep[order[again]] = False
         return HostWaits(call[keep], start_ns[keep], work[keep], (assumed | late)[keep], int(late.sum()))
 
     @cached_property

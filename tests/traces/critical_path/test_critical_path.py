@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.report.outline import Table
+from overhead_lens.report.outline import Notes, Table
 from overhead_lens.report.outlines.recorded.critical_path import path_sections
 from overhead_lens.traces.critical_path.model import CriticalPath, Share, Slack, WindowPath
 from tests.drawn.timelines import AUTOGRAD, WORKER, analyzer_of, call, drawn, kernel, timed
@@ -307,6 +307,23 @@ def test_a_device_synchronization_waits_for_every_stream() -> None:
     assert [each for each in path.slack if each.count] == [Slack("ncclDevKernel_AllReduce", "0", 1, 0, 2, 2)]
 
 
+def test_what_was_waited_for_is_not_waited_for_again() -> None:
+    found = critical_path(
+        timed(0, 30, "train.py(1): step", "python_function"),
+        call("[)", 1),
+        call(" [)", 2),
+        kernel("  [---)", 1),
+        kernel("  [--)", 2, stream=9),
+        call("   [-----)", 3, "cudaDeviceSynchronize"),
+        call("          [)", 4),
+        kernel("           [--)", 4),
+        call("            [----)", 5, "cudaDeviceSynchronize"),
+        call("                   [)", 6, "cudaDeviceSynchronize"),
+    )
+    # Both streams, and what was launched since.
+    assert found.edges["synchronization"] == 2 + 1
+
+
 def test_a_blocking_copy_waits_for_its_stream_and_for_itself() -> None:
     entries = (
         call("[)", 1),
@@ -519,6 +536,12 @@ def test_slack_counts_what_is_on_the_path_of_other_steps() -> None:
         if isinstance(block, Table) and "without making the path longer" in block.caption
     )
     assert rows == [["15 ns", "15 ns", "1", "1", "0", "gemm"]]
+
+
+def test_what_is_left_without_the_costliest_stands_beside_what_that_saves() -> None:
+    first, *_ = path_sections(critical_path(*BLOCKED))
+    lines = [line for block in first.blocks if isinstance(block, Notes) for line in block.lines]
+    assert lines == ["time left if free, kernels: gemm 16 ns (-46.7%)"]
 
 
 def test_steps_that_overlap_have_one_path() -> None:

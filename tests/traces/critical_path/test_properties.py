@@ -16,7 +16,8 @@ from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.critical_path.analysis import PathAnalysis, WindowAnalysis
 from overhead_lens.traces.critical_path.graph import EDGES, Graph
 from overhead_lens.traces.critical_path.longest import WindowGraph
-from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS, UNEXPLAINED, WindowPath
+from overhead_lens.traces.critical_path.model import KINDS, UNEXPLAINED, WindowPath
+from overhead_lens.traces.device import KINDS as DEVICE_KINDS
 from tests.documents import validated
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, MAIN, analyzer_of, timed, trace_of
 from tests.traces.test_trace_analysis import ANNOTATIONS, HOST_EVENTS, SPANS
