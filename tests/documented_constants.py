@@ -22,6 +22,7 @@ from overhead_lens.studies.run import warnings as run_warnings
 from overhead_lens.studies.sweep import analysis as sweep
 from overhead_lens.traces.findings import steps
 from overhead_lens.traces.launch_figures.analysis import MOST_FLOOR_NS
+from overhead_lens.traces.memory.model import SEGMENT_BYTES
 from scripts.validation.known_costs import cell
 from scripts.validation.wild.truth import TOLERATED_SHARE
 
@@ -57,7 +58,7 @@ OF_A_PAGE: Mapping[str, Mapping[str, Value]] = {
     "docs/guide/ci.md": {"1 %": MARGIN_SHARE},
     "docs/guide/compare.md": {"1 %": MARGIN_SHARE},
     "docs/guide/counters.md": {"0 %": "what Kineto's source does"},
-    "docs/guide/findings.md": {"1.5 times": steps._UNLIKE},
+    "docs/guide/findings.md": {"1.5 times": steps._UNLIKE, "2 MiB": SEGMENT_BYTES},
     "docs/guide/history.md": {"5 %": change_points.ALPHA},
     "docs/guide/install.md": {"50 s": calibrate._SECONDS},
     "docs/guide/launches.md": {"100 µs": MOST_FLOOR_NS},

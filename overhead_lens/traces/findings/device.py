@@ -94,8 +94,7 @@ def device_causes(recorded: Recorded) -> Iterator[Located]:
             counts = np.flatnonzero(ns)
             if len(counts):
                 named = recorded.of_work(device, work[counts], ns[counts])
-                launch = int(device.linked.launch[work[np.argmax(ns)]])
-                place = recorded.place_of_row(launch)
+                place = recorded.place_of_row(int(device.linked.launch[work[np.argmax(ns)]]))
                 yield from recorded.located(wording, when.total_ns, when, named, place, str(device.number))
 
 
@@ -119,10 +118,8 @@ def stalled_queues(recorded: Recorded, known: Union) -> Iterator[Located]:
             first, number = np.unique(np.minimum(first, len(device.start_ns) - 1), return_inverse=True)
             ns = sum_by(number, when.end_ns - when.start_ns, len(first))
             named = recorded.of_work(device, first, ns)
-            launch = int(device.linked.launch[first[np.argmax(ns)]])
-            yield from recorded.located(
-                _STALLED, when.total_ns, when, named, recorded.place_of_row(launch), str(device.number)
-            )
+            place = recorded.place_of_row(int(device.linked.launch[first[np.argmax(ns)]]))
+            yield from recorded.located(_STALLED, when.total_ns, when, named, place, str(device.number))
 
 
 def host_bound(recorded: Recorded, known: Union) -> Iterator[Located]:

@@ -217,9 +217,8 @@ def _optimizer(recorded: Recorded) -> Iterator[Located]:
     kernels_ns = int(recorded.kernel_ns[inside].sum())
     named = recorded.frames(when, _threads_of(recorded, steps))
     bound_ns = min(recorded.at_most(when), when.total_ns - kernels_ns)
-    yield from recorded.located(
-        _UNFUSED, bound_ns, when, named, recorded.place(int(steps[np.argmax(host.dur_ns[steps])]))
-    )
+    place = recorded.place(int(steps[np.argmax(host.dur_ns[steps])]))
+    yield from recorded.located(_UNFUSED, bound_ns, when, named, place)
 
 
 def _starved(recorded: Recorded) -> Iterator[Located]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.findings.model import Evidence, Finding
+from overhead_lens.traces.host_budget import BETWEEN
 from overhead_lens.units import format_ns
 
 _CLAUSES = {
@@ -36,14 +37,13 @@ _CLAUSES = {
     "fusible_kernels": "launches that fusion would save take {time}",
     "many_small_operators": "getting from operators to kernels takes {time}",
     "kernels_on_host": "operators compute on the host for {time}",
-    "warm_up": "the first step takes {time} longer than the others",
-    "slow_step": "one step takes {time} longer than the others",
+    "warm_up": "a slow first step lengthens the recording by {time}",
+    "slow_step": "a slow step lengthens the recording by {time}",
 }
 _BUILT_IN = re.compile(r"<(?:built-in )?(?:function|method) '?(?P<name>[\w.]+)'?")
 _PLACE = re.compile(r"(?:.*/)?(?P<file>[^/]+)\((?P<line>\d+)\): (?P<function>.*)$")
 _LONGEST = 60
 _UNNAMED = re.compile(r"\(|waiting hidden")
-_BETWEEN = "(between events)"
 _OF_CALLS = frozenset({"data_loading", "graph_capture", "unfused_optimizer"})
 """Findings about calls, with what runs in them as evidence."""
 
@@ -60,14 +60,14 @@ def sentence(finding: Finding) -> str:
     if finding.id in _OF_CALLS:
         clause, where = clause + where, ""
     largest = finding.evidence[0] if finding.evidence else None
-    if largest is not None and largest.name == _BETWEEN:
+    if largest is not None and largest.name == BETWEEN:
         return f"{clause}, {'mostly' if 2 * largest.ns > finding.bound_ns else 'led by time'} between events"
     if led is None:
         return clause + where
     led = led if finding.id not in _OF_CALLS and (finding.module or finding.line) else replace(led, module="", line="")
     source = ""
     if finding.id == "memory_growth":
-        source = next((f"; what stays is from {_at(each)}" for each in finding.evidence if not each.ns), "")
+        source = next((f"; the largest that stays: {_at(each)}" for each in finding.evidence if not each.ns), "")
     if led.ns > finding.bound_ns:
         return f"{clause}, out of {format_ns(led.ns)} of {_at(led)}{source}"
     leads = "led by" if led.ns >= finding.evidence[0].ns else "including"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,7 +13,6 @@ from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, Union, both, distinct_values, union
 
-_COPY = re.compile(r".*Memcpy")
 _READS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"})
 _NONZERO = frozenset({"aten::nonzero"})
 
@@ -63,7 +61,7 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Located]:
     holding = recorded.waits_from_ns < ends_ns
     calls = np.flatnonzero((waiting | holding) & (host.dur_ns > 0))
     starts_ns = np.where(holding, recorded.waits_from_ns, host.start_ns)
-    is_copy = passing(host.names, _COPY.match)[host.name[calls]]
+    is_copy = passing(host.names, torch_names.ANY_COPY.search)[host.name[calls]]
     uploads = is_copy & _uploads(recorded, calls)
     reads, sizes = _inside(recorded, calls, _READS), _inside(recorded, calls, _NONZERO)
     free = ~reads & ~sizes

@@ -176,7 +176,7 @@ class DeviceLife:
         return inside
 
     def _unreleased(self, steps: Sequence[_Begun]) -> Bools:
-        """Which blocks were allocated in a step, but the first and the last, and never released."""
+        """Which blocks were allocated in a step other than the first and the last, and never released."""
         blocks = self.live.blocks
         unreleased = np.zeros(len(blocks.first), dtype=bool)
         for begun, _, _ in steps[1:-1]:

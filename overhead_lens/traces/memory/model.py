@@ -18,6 +18,8 @@ node of the backward pass. ``unknown``: the trace does not tell.
 """
 
 BEFORE = "(before the recording)"
+SEGMENT_BYTES = 2 << 20
+"""The least that the caching allocator gets from the driver (c10/core/AllocatorConfig.h, ``kSmallBuffer``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,11 @@ class DeviceMemory:
 
     @property
     def grows(self) -> bool:
-        """Whether every step but the first begins with more live than the one before it; the first one may set up what stays."""
+        """Whether every step begins with more live than the one before it, beyond the second by a segment or more."""
         starts = [step.start_bytes for step in self.steps]
-        return len(starts) > 2 and all(after > before for before, after in pairwise(starts))
+        grown = len(starts) > 2 and all(after > before for before, after in pairwise(starts))
+        # The first may set up what stays.
+        return grown and starts[-1] - starts[1] >= SEGMENT_BYTES
 
     def __post_init__(self) -> None:
         held = self.before_bytes + self.others_bytes + sum(holder.bytes for holder in self.holders)

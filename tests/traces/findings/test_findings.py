@@ -395,12 +395,20 @@ def test_the_order_of_the_events_does_not_matter() -> None:
     assert findings(*LAUNCHED_ONE_BY_ONE[::-1]) == findings(*LAUNCHED_ONE_BY_ONE)
 
 
-@pytest.mark.parametrize(("steps", "identifier"), [(2, "driver_allocations"), (3, "memory_growth")])
-def test_what_the_first_step_sets_up_is_no_growth(steps: int, identifier: str) -> None:
+@pytest.mark.parametrize(
+    ("steps", "size", "identifier"),
+    [
+        (2, 2 << 20, "driver_allocations"),
+        (3, 2 << 20, "memory_growth"),
+        # Losses that are kept fit into what the allocator has.
+        (3, 512, "driver_allocations"),
+    ],
+)
+def test_what_the_first_step_sets_up_or_needs_no_driver_is_no_growth(steps: int, size: int, identifier: str) -> None:
     entries = [timed(0, 5, "cudaMalloc", "cuda_runtime", correlation=1)]
     for step in range(steps):
         entries += [
             timed(100 * step, 100, f"ProfilerStep#{step}", "user_annotation"),
-            memory(100 * step + 10, 8, step + 1, total=8 * (step + 1)),
+            memory(100 * step + 10, size, step + 1, total=size * (step + 1)),
         ]
     assert {"driver_allocations", "memory_growth"} & set(findings(*entries)) == {identifier}

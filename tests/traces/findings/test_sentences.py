@@ -57,6 +57,12 @@ def test_calls_tell_where_they_are(identifier: str) -> None:
     assert said(identifier, line="train.py(12): step").endswith("6 ns (60%) at train.py:12")
 
 
+@pytest.mark.parametrize(("identifier", "which"), [("warm_up", "slow first step"), ("slow_step", "slow step")])
+def test_the_share_of_a_slow_step_is_one_of_the_recording(identifier: str, which: str) -> None:
+    expected = f"a {which} lengthens the recording by 6 ns (60%), mostly python 4 ns"
+    assert said(identifier, Evidence("python", 1, 4)) == expected
+
+
 def test_a_finding_without_a_place_has_none_of_an_event() -> None:
     assert said("many_small_operators", Evidence("aten::t", 1, 4, "Net_0")).endswith("mostly aten::t 4 ns")
 
@@ -76,7 +82,7 @@ def test_time_between_events_is_said_to_be_that() -> None:
 def test_what_is_kept_has_a_place_of_its_own() -> None:
     calls, kept = Evidence("cudaMalloc", 2, 5, "Net_0"), Evidence("aten::empty", 3, 0, "Head_0", "train.py(9): step")
     assert said("memory_growth", calls, kept, module="Head_0", line="train.py(9): step").endswith(
-        "mostly 2 x cudaMalloc 5 ns, the longest in Net_0; what stays is from 3 x aten::empty in Head_0 (train.py:9)"
+        "mostly 2 x cudaMalloc 5 ns, the longest in Net_0; the largest that stays: 3 x aten::empty in Head_0 (train.py:9)"
     )
 
 

@@ -47,7 +47,7 @@ def _device(memory: DeviceMemory) -> Iterator[Section]:
         f"Memory of {memory.device}: steps and what they allocate",
         _steps(memory),
         _places(memory.churn, f"allocated and released within {within}"),
-        _places(memory.kept, "allocated in a step, but the first and the last, and never released"),
+        _places(memory.kept, "allocated in a step other than the first and the last, and never released"),
     )
 
 
@@ -116,11 +116,10 @@ def _growth(memory: DeviceMemory) -> list[str]:
     text += f" ({_signed(min(grown))} .. {_signed(max(grown))})" if len(grown) > 1 else ""
     if memory.grows:
         text += ", and it grows at every one"
-    unreleased = memory.kept[:1]
-    if unreleased and memory.grows:
-        operator, kind, module, line = _place(unreleased[0])
+    if memory.grows and memory.kept:
+        operator, kind, module, line = _place(memory.kept[0])
         where = ", ".join(part for part in (operator, module, line) if part)
-        text += f"; most of what is never released is from {where} ({kind})"
+        text += f"; the largest part of what is never released is from {where} ({kind})"
     return [text]
 
 
