@@ -35,9 +35,7 @@ class Counted:
 def counted(trace: Trace, host: HostEvents, linked: Linked, end_ns: int) -> Counted:
     """Analyze the counters of a trace."""
     work = DeviceWork(trace, linked.rows)
-    counter_tracks = (
-        tracks(trace.counters, distinct_values(work.device).tolist(), end_ns) if len(trace.counters) else []
-    )
+    counter_tracks = tracks(trace.counters, distinct_values(work.device).tolist(), end_ns)
     ranged, joined_by = ranges(trace, host, linked)
     devices, occupancy = occupancies(work, trace)
     products, left_out = product_rates(trace, host, linked)

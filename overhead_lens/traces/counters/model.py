@@ -252,12 +252,6 @@ class Counters:
     notes: tuple[str, ...]
     peaks: str
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the trace has nothing of the kind."""
-        parts = (self.tracks, self.ranges, self.devices, self.copies, self.products, self.graphs)
-        return not any(parts)
-
 
 NO_COUNTERS = Counters((), (), "", (), (), (), (), (), (), "")
 """For a trace without counters and arguments."""

@@ -39,13 +39,11 @@ def ranges(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[Ranged
     arguments = trace.arguments(rows.tolist())
     kernel, launch, joined_by = _joined(trace.events, rows, arguments, linked)
     operator = launching_operators(host, launch)
-    name = trace.events["name"].cat
-    texts = [name.categories[code] for code in name.codes.to_numpy()[rows].tolist()]
-    above = name.codes.to_numpy()[operator].tolist()
-    operators = [name.categories[code] if row >= 0 else "" for code, row in zip(above, operator.tolist(), strict=True)]
+    names = trace.events["name"]
+    operators = np.where(operator >= 0, names.iloc[operator], "").tolist()
     dur_ns = trace.events["dur_ns"].to_numpy()
     by_name: defaultdict[str, list[int]] = defaultdict(list)
-    for at, text in enumerate(texts):
+    for at, text in enumerate(names.iloc[rows]):
         by_name[text].append(at)
     made = [
         _kernel(

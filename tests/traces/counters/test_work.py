@@ -9,7 +9,7 @@ from overhead_lens.export.query import run_query
 from overhead_lens.report.forms import to_text
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.counters.metrics import adds_up, flop, unit_of
-from overhead_lens.traces.counters.model import Counters
+from overhead_lens.traces.counters.model import NO_COUNTERS, Counters
 from overhead_lens.traces.counters.products import product_rates
 from overhead_lens.traces.pieces import Analyzed
 from tests.drawn.collectives import collective
@@ -202,8 +202,8 @@ def test_too_many_products_are_left_out_and_that_is_said(monkeypatch: Any) -> No
 
 
 def test_a_trace_without_any_of_it_says_nothing() -> None:
-    assert of(work(1, 2)).is_empty
-    assert analyzer_of().analysis().counters.is_empty
+    assert of(work(1, 2)) == NO_COUNTERS
+    assert analyzer_of().analysis().counters == NO_COUNTERS
 
 
 def test_sizes_beyond_all_devices_are_none_and_break_nothing() -> None:
@@ -257,6 +257,6 @@ def test_the_terminal_tells_it_in_few_lines_and_hostile_names_stay_text() -> Non
     ).analysis()  # fmt: skip
     text = " ".join(to_text(analysis, whole=True).split())
     assert "\x1b" not in text
-    assert "occupancy 12 % by Kineto's estimate; 100% of it with less than one block for each SM" in text
+    assert "occupancy 12 % by Kineto's estimate; 100% of the time with less than one block for each SM" in text
     assert "HtoD 0 1 640 B 10 ns 64.0 GB/s 64.0 GB/s" in text
     assert "6 values every 10 ns; nothing is known for 30 ns in 1 gap" in text

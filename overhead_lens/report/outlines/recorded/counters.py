@@ -25,7 +25,7 @@ def counter_section(counters: Counters) -> Section:
     """Nothing where the trace has nothing of the kind."""
     blocks = [*_tracks(counters), *_occupancy(counters), _copies(counters), _products(counters)]
     blocks += [*_ranges(counters), *_graphs(counters)]
-    peaks = [f"{counters.peaks}."] if counters.peaks and not counters.is_empty else []
+    peaks = [f"{counters.peaks}."] if counters.peaks else []
     return Section.folded("Counters and rates of device work", *blocks, Notes(peaks))
 
 
@@ -71,7 +71,7 @@ def _tracked(track: CounterTrack) -> str:
 def _occupancy(counters: Counters) -> Iterator[Block]:
     yield Notes([f"{_occupied(device, counters)}." for device in counters.devices])
     rows = []
-    for one in counters.occupancy[:_MOST_ROWS] if counters.devices else ():
+    for one in counters.occupancy[:_MOST_ROWS]:
         times = (_named(one.name), time(one.total_ns), count(one.count), percent(one.occupancy_percent))
         unfilled = f"{one.unfilled_ns / one.total_ns:.0%}" if one.total_ns else "-"
         rows.append(row(*times, figure(one.blocks_per_sm), figure(one.warps_per_sm), unfilled))
@@ -88,7 +88,7 @@ def _occupied(device: DeviceOccupancy, counters: Counters) -> str:
         text += f", known for {device.known_ns / device.kernel_ns:.0%} of their time"
     if device.unfilled_ns:
         each = f"each of {device.sms} SMs" if device.sms else "each SM"
-        text += f"; {device.unfilled_ns / device.kernel_ns:.0%} of it with less than one block for {each}"
+        text += f"; {device.unfilled_ns / device.kernel_ns:.0%} of the time with less than one block for {each}"
     costly = [
         (one.occupancy_percent, one.name)
         for one in counters.occupancy
@@ -154,7 +154,7 @@ def _ranged(counters: Counters) -> str:
     text = f"CUPTI counted {counted(metrics, 'metric')} of {counted(ranges, 'kernel')}"
     text += f": {', '.join(sums)} on CUDA cores" if sums else ""
     first = counters.ranges[0]
-    if first.flop and sum(first.flop.values()):
+    if sum(first.flop.values()):
         of = f" ({first.operators[0]})" if first.operators else ""
         text += f"; most by {_named(first.name)}{of}, {flop_count(sum(first.flop.values()))}"
     return text

@@ -27,7 +27,7 @@ def module_section(modules: ModuleBudgets | None) -> Section | None:
     layers = _costliest_layers(modules)[:_MOST_GROUPS]
     return Section.folded(
         _headline(modules),
-        Notes(_in_words(modules, layers[:1])),
+        Notes([_in_words(modules, each) for each in layers[:1]]),
         Drawing(lambda _: modules_chart(modules)),
         _classes(modules),
         *(_layers(modules, each) for each in layers),
@@ -89,25 +89,22 @@ def _costliest_layers(modules: ModuleBudgets) -> Sequence[Layers]:
     return sorted(able, key=lambda each: -sum(_weight(modules.nodes[at].total, inside) for at in each.nodes))
 
 
-def _in_words(modules: ModuleBudgets, costliest: Sequence[Layers]) -> list[str]:
+def _in_words(modules: ModuleBudgets, layers: Layers) -> str:
     """How long layers take, and which takes longest, on host and device."""
-    lines = []
-    for layers in costliest:
-        nodes = [modules.nodes[at] for at in layers.nodes]
-        spans = []
-        for where, times in (
-            ("host", [node.total.host_ns + node.total.others_ns for node in nodes]),
-            ("device", [node.total.device_ns for node in nodes]),
-        ):
-            if any(times):
-                most = nodes[times.index(max(times))].name
-                spans.append(
-                    f"{where} {format_ns(min(times))} .. {format_ns(max(times))}, median {format_ns(median(times))}, "
-                    f"most in {cut(most, _NAME)}"
-                )
-        below = f" in {cut(modules.nodes[layers.parent].name, _NAME)}" if layers.parent is not None else ""
-        lines.append(f"{len(nodes)} layers {cut(layers.class_name, _NAME)}{below}: {'; '.join(spans)}")
-    return lines
+    nodes = [modules.nodes[at] for at in layers.nodes]
+    spans = []
+    for where, times in (
+        ("host", [node.total.host_ns + node.total.others_ns for node in nodes]),
+        ("device", [node.total.device_ns for node in nodes]),
+    ):
+        if any(times):
+            most = nodes[times.index(max(times))].name
+            spans.append(
+                f"{where} {format_ns(min(times))} .. {format_ns(max(times))}, median {format_ns(median(times))}, "
+                f"most in {cut(most, _NAME)}"
+            )
+    below = f" in {cut(modules.nodes[layers.parent].name, _NAME)}" if layers.parent is not None else ""
+    return f"{len(nodes)} layers {cut(layers.class_name, _NAME)}{below}: {'; '.join(spans)}"
 
 
 def _layers(modules: ModuleBudgets, layers: Layers) -> Table:
