@@ -11,7 +11,7 @@ from overhead_lens.report.forms import to_text
 from overhead_lens.report.outlines.recorded.findings import headline
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.job.ranks import Job
-from tests.drawn.timelines import WORKER, analyzer_of, call, drawn, kernel
+from tests.drawn.timelines import WORKER, analyzer_of, call, drawn, kernel, timed
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 LOADING = (
@@ -145,3 +145,14 @@ def test_ranks_are_asked_for_only_where_some_are_missing(size: int) -> None:
     ]
     said = " ".join(to_text(Job.of(analyses), whole=True).split())
     assert ("Analyze the traces of all" in said) == (size == 3)
+
+
+def test_a_line_does_not_tell_why_launched_work_does_not_begin() -> None:
+    told = of(
+        timed(0, 300_000, "aten::mm"),
+        timed(0, 1_000, "cudaLaunchKernel", "cuda_runtime", correlation=1),
+        timed(290_000, 10_000, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=1),
+    )
+    assert told == (
+        "The device idles 97% of the window: launched work does not begin for 289.0 µs (96%), mostly gemm 289.0 µs."
+    )

@@ -52,7 +52,9 @@ def straggler_lines(stragglers: Stragglers) -> list[str]:
     sooner = f"If only it were faster, these collectives would end at most {format_ns(first.lead_ns)} sooner"
     lines = [f"The others wait most for {rank_name(first.rank)}: {costs}. {sooner}."]
     if pairs:
-        lines.append(f"{_stays(repeated, pairs)}: in {repeated} of {pairs} steps it is the rank of the step before.")
+        lines.append(
+            f"{_stays(repeated, pairs)}: in {repeated} of {counted(pairs, 'step')} it is the rank of the step before."
+        )
     if passed_ns := sum(holder.passed_on_ns for holder in stragglers.holders):
         passed = f"{passed_ns / sum(holder.lost_ns for holder in stragglers.holders):.0%} of all waiting is propagated"
         lines.append(f"{passed}: the last rank had itself waited in another group before.")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from overhead_lens.report.outline import Card, Section
 from overhead_lens.report.text.blocks import capitalized, cut_front
+from overhead_lens.taxonomy.categories import QUEUE
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Evidence, Finding
 from overhead_lens.traces.findings.sentences import short_name
@@ -120,7 +121,7 @@ def _hints(analysis: TraceAnalysis, ranks: int) -> list[str]:
         return ["The file is cut off: the cause may lie in the missing part, often the device's work."]
     if (analysis.world_size or 1) > ranks and first is not None and first.id == "exposed_communication":
         return [f"Analyze the traces of all {analysis.world_size} ranks together to see whether one comes late."]
-    of_host = first is not None and first.category not in ("compute", "communication", "copy")
+    of_host = first is not None and first.category not in ("compute", "communication", "copy", QUEUE)
     if first is not None and of_host and not first.line and WITH_STACKS not in analysis.notes:
         return ["Record with with_stack=True to see which line."]
     return []
