@@ -139,20 +139,16 @@ def host_bound(recorded: Recorded, known: Union) -> Iterator[Located]:
         gaps = (device.busy.end_ns[:-1], device.busy.start_ns[1:])
         following = np.searchsorted(device.start_ns, gaps[1], "left")
         alone = (device.linked.launch[following] >= 0) & ~device.linked.is_graph[following]
-        place = recorded.place_of_row(_launch_after_the_longest(device, when, gaps, following))
+        # The place is that of what ends the gap with the most of this time.
+        spent_ns = when.before(gaps[1]) - when.before(gaps[0])
+        launch = device.linked.launch[following[np.argmax(spent_ns)]] if len(spent_ns) else -1
+        place = recorded.place_of_row(int(launch))
         if when.total_ns > budget.idle_ns / 2:
             named = recorded.frames(when, launching(recorded, device))
             yield from recorded.located(wording[0], when.total_ns, when, named, place, number)
         closing = both(when, union(gaps[0][alone], (gaps[1] - gaps[0])[alone]))
         named = recorded.frames(closing, launching(recorded, device))
         yield from recorded.located(wording[1], closing.total_ns, closing, named, place, number)
-
-
-def _launch_after_the_longest(device: DeviceTimeline, when: Union, gaps: tuple[Ints, Ints], following: Ints) -> int:
-    """Row of the launch of what ends the gap with the most time in ``when``; -1 for none."""
-    if not len(gaps[0]):
-        return -1
-    return int(device.linked.launch[following[np.argmax(when.before(gaps[1]) - when.before(gaps[0]))]])
 
 
 def fusible_kernels(recorded: Recorded) -> Iterator[Located]:

@@ -62,7 +62,8 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Located]:
     calls = np.flatnonzero((waiting | holding) & (host.dur_ns > 0))
     starts_ns = np.where(holding, recorded.waits_from_ns, host.start_ns)
     is_copy = passing(host.names, torch_names.ANY_COPY.search)[host.name[calls]]
-    uploads = is_copy & _uploads(recorded, calls)
+    launched = recorded.launched[host.rows[calls]]
+    uploads = is_copy & (launched >= 0) & where(recorded.events["name"], torch_names.COPY_TO_DEVICE.match)[launched]
     reads, sizes = _inside(recorded, calls, _READS), _inside(recorded, calls, _NONZERO)
     free = ~reads & ~sizes
     for wording, chosen in (
@@ -91,13 +92,6 @@ def _wait_findings(
     longest = int(calls[np.argmax(waits_ns)])
     bound_ns = recorded.at_most(when, copies=copies, known=known)
     yield from recorded.located(wording, bound_ns, when, (*named, *rest), recorded.place(longest))
-
-
-def _uploads(recorded: Recorded, calls: Ints) -> Bools:
-    """Whether each call copies to the device."""
-    launched = recorded.launched[recorded.host.rows[calls]]
-    upload: Bools = where(recorded.events["name"], torch_names.COPY_TO_DEVICE.match)[launched]
-    return (launched >= 0) & upload
 
 
 def _inside(recorded: Recorded, calls: Ints, names: frozenset[str]) -> Bools:

@@ -34,7 +34,9 @@ def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]])
     optimizes = passing(stacks, lambda stack: any(_OPTIMIZERS.search(frame.file) for frame in stack))
     backward = passing(stacks, lambda stack: any(_BACKWARD.search(frame.function) for frame in stack))
     clears = passing(stacks, lambda stack: any(frame.function == "zero_grad" for frame in stack))
-    builds = passing(stacks, lambda stack: any(map(_is_building, stack)))
+    builds = passing(
+        stacks, lambda stack: any(frame.function in _BUILDING and _MODULES.search(frame.file) for frame in stack)
+    )
     at = memory["stack"].to_numpy()
     known = at >= 0
 
@@ -67,7 +69,3 @@ def _operator(stack: Sequence[StackFrame]) -> str:
         if match is not None and not match["name"].startswith(("empty", "resize_", "new_empty")):
             return torch_names.operator_of_entry(match["name"])
     return next((frame.function for frame in stack if not _NATIVE.search(frame.file) and _TORCH.search(frame.file)), "")
-
-
-def _is_building(frame: StackFrame) -> bool:
-    return frame.function in _BUILDING and _MODULES.search(frame.file) is not None
