@@ -105,10 +105,17 @@ def test_a_rank_whose_recording_begins_late_is_told() -> None:
         assert any(note.startswith(told_by) for note in found.notes) == there
 
 
-def test_ranks_that_wait_equally() -> None:
-    assert ranks_sentence(compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])])) == (
-        "None of the 2 ranks holds the others up in collectives."
-    )
+@pytest.mark.parametrize(
+    ("collective_ns", "why"),
+    [
+        ([5, 5, 5], "holds the others up in collectives"),
+        ([5, 4, 4], "holds the others up in collectives"),
+        ([], "has the longest window"),
+    ],
+)
+def test_no_rank_is_named_where_several_come_last(collective_ns: list[int], why: str) -> None:
+    ranks = [rank(number, 9, collective_ns[number : number + 1]) for number in range(3)]
+    assert ranks_sentence(compare_ranks(ranks)) == f"None of the 3 ranks alone {why}."
 
 
 def test_without_a_common_collective_the_longest_window_decides() -> None:

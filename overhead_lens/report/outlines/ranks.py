@@ -144,13 +144,19 @@ def _others(others: Sequence[TraceAnalysis], ranks: int) -> Section:
 def ranks_sentence(ranks: RanksAnalysis) -> str:
     """Who is slow, by how much and why, in words."""
     slowest = next(rank for rank in ranks.ranks if rank.label == ranks.slowest)
+    none = f"None of the {len(ranks.ranks)} ranks alone "
     if ranks.stragglers is not None:
-        holder = next((each for each in ranks.stragglers.holders if each.rank == ranks.slowest), None)
-        if holder is None or not holder.own_ns:
-            return f"None of the {len(ranks.ranks)} ranks holds the others up in collectives."
-        ns, why = holder.lead_ns, "the others wait for it in collectives, which could end {} sooner at most"
+        leads_ns = {each.rank: each.lead_ns for each in ranks.stragglers.holders}
+        if not any(leads_ns.values()):
+            return f"{none}holds the others up in collectives."
+        ns, why = (
+            leads_ns.get(ranks.slowest, 0),
+            "the others wait for it in collectives, which could end {} sooner at most",
+        )
     else:
         ns = slowest.wall_ns - median_low(rank.wall_ns for rank in ranks.ranks if rank is not slowest)
+        if not ns:
+            return f"{none}has the longest window."
         why = "it has the longest window, {} beyond the median of the others"
     text = f"{_named(ranks.slowest)} is the slowest of {len(ranks.ranks)} ranks: "
     text += why.format(f"{format_ns(ns)} ({ns / max(1, slowest.wall_ns):.1%} of its window)")
