@@ -39,3 +39,10 @@ def test_a_users_own_package_keeps_its_name(tmp_path: Path) -> None:
         (folder / "__init__.py").touch()
     assert shortened(f"{package}/layers.py") == "model/parts/layers.py"
     assert shortened(f"{package}/fast.so") == "model/parts/fast.so"
+
+
+@pytest.mark.parametrize("path", ["/app/train.py", "/train.py"])
+def test_a_package_may_be_the_root_folder(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """As in a container into which a repository was copied; there is no folder above it."""
+    monkeypatch.setattr(Path, "is_file", lambda _: True)
+    assert shortened.__wrapped__(path) == path[1:]

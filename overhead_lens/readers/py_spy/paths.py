@@ -39,7 +39,5 @@ def shortened(path: str) -> str:
 
 def _in_package(path: Path) -> str:
     """A file's path from its outermost package on."""
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        folder = folder.parent
-    return path.relative_to(folder).as_posix()
+    outside = (folder for folder in path.parents if not (folder / "__init__.py").is_file())
+    return path.relative_to(next(outside, path.anchor)).as_posix()
