@@ -215,7 +215,9 @@ class Around:
     """
 
     def __init__(self, host: HostEvents) -> None:
-        self.threads = of_each(host.thread, len(host.threads))
+        by_thread = of_each(host.thread, len(host.threads))
+        # Files have Python functions behind operators: of two alike, as by a clock of whole us, the function is the outer one.
+        self.threads = [events[np.argsort(~host.python[events], kind="stable")] for events in by_thread]
         self.nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self.threads]
         self._parent = np.full(len(host.thread), -1, dtype=np.int32)
         for events, nesting in zip(self.threads, self.nestings, strict=True):

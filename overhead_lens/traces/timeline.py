@@ -1,7 +1,7 @@
 """Self time of one thread's events by a sweep line; events need not nest.
 
 Every elementary interval between two neighbouring starts or ends belongs to the open event that started last (of two
-that started together, to the shorter; of two alike, to the later in the file). Intervals that no event covers belong to
+that started together, to the shorter; of two alike, to the later as given). Intervals that no event covers belong to
 nobody, so the self times and the uncovered time sum to the window exactly::
 
     time     0    10   20   30   40   50
