@@ -47,14 +47,28 @@ def link(events: pd.DataFrame) -> Linked:
     calls = runtime_rows(events)
     calls = calls[np.argsort(events["start_ns"].to_numpy()[calls], kind="stable")]
     launch = np.full(len(rows), -1, dtype=np.int64)
-    correlation = events["correlation"].to_numpy()
+    correlation, (rank, count) = events["correlation"].to_numpy(), _ranks(events, calls, rows)
     for column in ("correlation", "external"):
         key = events[column].to_numpy()
         able = (key >= 0) & ((column == "correlation") | (correlation < 0))
         unlinked, candidates = np.flatnonzero(able[rows] & (launch < 0)), calls[able[calls]]
-        launch[unlinked] = taken(candidates, first_places(key[candidates], key[rows[unlinked]]))
+        keys = (key[at] * count + rank[at] for at in (candidates, rows[unlinked]))
+        launch[unlinked] = taken(candidates, first_places(*keys))
     is_graph = where(events["name"], lambda name: torch_names.GRAPH_LAUNCH in name)[launch]
     return Linked(rows, launch, (launch >= 0) & is_graph)
+
+
+def _ranks(events: pd.DataFrame, calls: Ints, work: Ints) -> tuple[Ints, int]:
+    """The rank of each event and their number, where processes and devices of each have a prefix: ``[TP00] 4711``, ``[TP00] 0``.
+
+    Tools that merge the traces of several ranks into one file leave the correlations as they are.
+    """
+    codes, pids = events["pid"].cat.codes.to_numpy(), events["pid"].cat.categories
+    prefixes = [pid.rstrip("0123456789") for pid in pids]
+    able, needed = ({prefixes[code] for code in np.flatnonzero(np.bincount(codes[rows]))} for rows in (calls, work))
+    ranks = sorted(able) if needed <= able else []
+    number = np.array([ranks.index(prefix) if prefix in ranks else 0 for prefix in prefixes] or [0])
+    return number[codes], max(1, len(ranks))
 
 
 def runtime_rows(events: pd.DataFrame) -> Ints:

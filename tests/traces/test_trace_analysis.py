@@ -461,6 +461,28 @@ def test_of_two_calls_with_one_correlation_the_first_is_the_launch() -> None:
     assert (launch.count, launch.max_ns) == (1, 8)
 
 
+@pytest.mark.parametrize(
+    ("processes", "devices", "latencies"),
+    [
+        (("[TP00] 4711", "[TP01] 4712"), ("[TP00] 0", "[TP01] 1"), [3, 3]),
+        (("rank 0: 4711", "rank 1: 4712"), ("rank 0: 0", "rank 1: 0"), [3, 3]),
+        # Nothing tells whose a device is.
+        (("trainer-a 12", "trainer-b 13"), ("0", "1"), [3, 8]),
+        (("0x7f12ab", "0x7f0012"), ("0", "1"), [3, 8]),
+    ],
+)
+def test_ranks_in_one_file_have_correlations_of_their_own(
+    processes: tuple[str, str], devices: tuple[str, str], latencies: list[int]
+) -> None:
+    """As SGLang merges them: processes and devices of each rank get a prefix, correlations stay as they are."""
+    entries = []
+    for at, (process, device) in enumerate(zip(processes, devices, strict=True)):
+        entries.append(timed(5 * at, 1, "cudaLaunchKernel", "cuda_runtime", (process, 10), correlation=1))
+        entries.append(timed(5 * at + 3, 2, "gemm", "kernel", (device, 7), device=at, stream=7, correlation=1))
+    launches = [each.launch for each in analyzer_of(*entries).analysis().devices]
+    assert [(launch.count, launch.max_ns, launch.unlinked) for launch in launches] == [(1, ns, 0) for ns in latencies]
+
+
 def test_the_operator_around_a_launch() -> None:
     trace = trace_of(
         [
