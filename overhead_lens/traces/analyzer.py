@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
 
@@ -33,7 +32,6 @@ from overhead_lens.traces.findings.recorded import Recorded
 from overhead_lens.traces.health import lost_launches, trace_issues, trace_notes
 from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events, owned
 from overhead_lens.traces.host_budget import (
-    DispatchFloor,
     ThreadPieces,
     backward_passes,
     dispatch_floor,
@@ -60,11 +58,7 @@ from overhead_lens.traces.window import Window
 def analyze_trace(
     trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
 ) -> TraceAnalysis:
-    """Everything ``overhead-lens analyze`` says of one trace; with its critical path if requested.
-
-    Args:
-        is_rank: Whether it is one of several traces, whose ranks may have a critical path together.
-    """
+    """Everything ``overhead-lens analyze`` says of one trace; ``is_rank``: its critical path may go through other ranks."""
     return Analyzer(trace, classifier, critical_path=critical_path, is_rank=is_rank).analysis()
 
 
@@ -97,45 +91,42 @@ class Analyzer:
     def analysis(self) -> TraceAnalysis:
         """The budgets."""
         with beside(events=len(self._events)) as other:
-            return self._analysis(other)
-
-    def _analysis(self, other: Executor) -> TraceAnalysis:
-        # The other thread computes parts that need no budget of a thread.
-        repeated = other.submit(lambda: self.repeated)
-        memory = other.submit(lambda: tuple(life.analysis(self.step_windows) for life in self.memory))
-        other.submit(lambda: self.module_scopes)
-        _ = self.threads
-        modules = other.submit(lambda: self.modules)
-        analysis = TraceAnalysis(
-            path=self.trace.path,
-            rank=self.trace.rank,
-            world_size=self.trace.world_size,
-            events=self.trace.event_count,
-            window=self.window,
-            threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
-            devices=tuple(self._device_budgets(device, [device.span])[0] for device in self.devices),
-            steps=self._steps(),
-            operators=operator_costs(self.host, self._timelines, self._kernel_ns),
-            kernels=kernel_costs(self._events),
-            collectives=self.collectives,
-            collective_costs=collective_costs(self.collectives),
-            counters=self.counted.counters,
-            memory=memory.result(),
-            modules=modules.result(),
-            critical_path=self.paths.analysis() if self._with_path else None,
-            chains=self.chains if self._with_chains else None,
-        )
-        lost = lost_launches(self.trace, self.linked)
-        return replace(
-            analysis,
-            launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
-            batch=input_batch(self.trace) if len(self._events) else None,
-            over_time=over_time(self.window, next(iter(self.threads.values()), None), self.devices),
-            findings=findings(self._recorded(analysis)),
-            issues=trace_issues(self.trace, analysis, self._timelines, self.linked, lost),
-            notes=trace_notes(self.trace, analysis, self._timelines, lost, self._floor),
-            sequences=tuple(one.sequence for one in repeated.result()),
-        )
+            # The other thread computes parts that need no budget of a thread.
+            repeated = other.submit(lambda: self.repeated)
+            memory = other.submit(lambda: tuple(life.analysis(self.step_windows) for life in self.memory))
+            other.submit(lambda: self.module_scopes)
+            threads = self.threads
+            modules = other.submit(lambda: self.modules)
+            analysis = TraceAnalysis(
+                path=self.trace.path,
+                rank=self.trace.rank,
+                world_size=self.trace.world_size,
+                events=self.trace.event_count,
+                window=self.window,
+                threads=tuple(self._thread_budget(key, pieces) for key, pieces in threads.items()),
+                devices=tuple(self._device_budgets(device, [device.span])[0] for device in self.devices),
+                steps=self._steps(),
+                operators=operator_costs(self.host, self._timelines, self._kernel_ns),
+                kernels=kernel_costs(self._events),
+                collectives=self.collectives,
+                collective_costs=collective_costs(self.collectives),
+                counters=self.counted.counters,
+                memory=memory.result(),
+                modules=modules.result(),
+                critical_path=self.paths.analysis() if self._with_path else None,
+                chains=self.chains if self._with_chains else None,
+            )
+            lost = lost_launches(self.trace, self.linked)
+            return replace(
+                analysis,
+                launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
+                batch=input_batch(self.trace) if len(self._events) else None,
+                over_time=over_time(self.window, next(iter(threads.values()), None), self.devices),
+                findings=findings(self._recorded(analysis)),
+                issues=trace_issues(self.trace, analysis, self._timelines, self.linked, lost),
+                notes=trace_notes(self.trace, analysis, list(threads.values()), lost),
+                sequences=tuple(one.sequence for one in repeated.result()),
+            )
 
     def pieces(self) -> TracePieces:
         """The data over time."""
@@ -162,16 +153,13 @@ class Analyzer:
     @cached_property
     def window(self) -> Window:
         """From the first to the last instant of host and device work."""
-        start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
-        device_starts = start_ns[self.linked.rows]
-        device_ends = device_starts + dur_ns[self.linked.rows]
-        if not len(self.host.rows) + len(device_starts):
+        rows = np.concatenate((self.host.rows, self.linked.rows))
+        if not len(rows):
             times_ns = self.trace.memory["start_ns"].to_numpy()
             return Window(0, 0 if self.trace.stacks is None else int(times_ns.max(initial=0)))
-        most = np.iinfo(np.int64).max
-        first_ns = min(int(starts.min(initial=most)) for starts in (self.host.start_ns, device_starts))
-        ends = (self.host.start_ns + self.host.dur_ns, device_ends)
-        return Window(first_ns, max(int(each.max(initial=-most)) for each in ends) - first_ns)
+        start_ns, dur_ns = (self._events[name].to_numpy()[rows] for name in ("start_ns", "dur_ns"))
+        first_ns = int(start_ns.min())
+        return Window(first_ns, int((start_ns + dur_ns).max()) - first_ns)
 
     @cached_property
     def threads(self) -> dict[tuple[str, str], ThreadPieces]:
@@ -270,13 +258,9 @@ class Analyzer:
     def _timelines(self) -> list[ThreadTimeline]:
         return [pieces.timeline for pieces in self.threads.values()]
 
-    @property
-    def _floor(self) -> DispatchFloor | None:
-        return next((pieces.floor for pieces in self.threads.values()), None)
-
     @cached_property
     def _kernel_ns(self) -> Ints:
-        return kernel_estimate(self.host, self._timelines, self._floor.ns if self._floor else None)
+        return kernel_estimate(self.host, self.threads.values())
 
     @cached_property
     def _waits_from_ns(self) -> Ints:
@@ -355,16 +339,7 @@ def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row
 
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
     """The ``ProfilerStep#N`` annotations of the host, in order of start."""
-    name = events["name"].cat
-    numbers = {
-        code: int(match[1])
-        for code, text in enumerate(name.categories)
-        if (match := torch_names.PROFILER_STEP.match(text))
-    }
-    rows = np.flatnonzero(
-        np.isin(name.codes.to_numpy(), list(numbers)) & where(events["cat"], HOST_EVENTS.__contains__)
-    )
-    rows = rows[np.argsort(events["start_ns"].to_numpy()[rows], kind="stable")]
-    start_ns, dur_ns = events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]
-    steps = [numbers[code] for code in name.codes.to_numpy()[rows].tolist()]
-    return list(zip(steps, map(Window, start_ns.tolist(), dur_ns.tolist()), strict=True))
+    is_step = where(events["name"], torch_names.PROFILER_STEP.match) & where(events["cat"], HOST_EVENTS.__contains__)
+    steps = events[is_step].sort_values("start_ns", kind="stable")
+    numbers = [int(name.rpartition("#")[2]) for name in steps["name"]]
+    return list(zip(numbers, map(Window, steps["start_ns"].tolist(), steps["dur_ns"].tolist()), strict=True))

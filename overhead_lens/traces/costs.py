@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.traces.budgets import Cost
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
+from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.timeline import sum_by
 
 _MOST = 50
@@ -18,11 +19,7 @@ _OTHERS = "(others)"
 
 
 def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel_ns: Ints) -> tuple[Cost, ...]:
-    """Operators of all threads by self time, and a row for all behind the costliest ``_MOST``.
-
-    Args:
-        kernel_ns: As ``kernel_estimate`` gives it.
-    """
+    """Operators of all threads by self time, and a row for all behind the costliest ``_MOST`` (see ``kernel_estimate``)."""
     self_ns, attribution = np.zeros(len(host.rows), dtype=np.int64), host.attribution.copy()
     for timeline in timelines:
         self_ns[timeline.events] = timeline.self_ns
@@ -37,12 +34,12 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel
     return _costs(host.name[chosen], self_ns[chosen], host.dur_ns[chosen], host.names, categories, kernel_ns[chosen])
 
 
-def kernel_estimate(host: HostEvents, timelines: Sequence[ThreadTimeline], floor_ns: int | None) -> Ints:
-    """Per host event the self time beyond ``floor_ns``, a dispatch, that is estimated to be a kernel; None for no estimate."""
+def kernel_estimate(host: HostEvents, threads: Iterable[ThreadPieces]) -> Ints:
+    """Per host event the self time beyond a dispatch, which is estimated to be a kernel; 0 without an estimate."""
     kernel_ns = np.zeros(len(host.rows), dtype=np.int64)
-    if floor_ns is not None:
-        for timeline in timelines:
-            kernel_ns[timeline.events] = timeline.computes * np.maximum(timeline.self_ns - floor_ns, 0)
+    for timeline, floor in ((thread.timeline, thread.floor) for thread in threads):
+        if floor is not None:
+            kernel_ns[timeline.events] = timeline.computes * np.maximum(timeline.self_ns - floor.ns, 0)
     return kernel_ns
 
 

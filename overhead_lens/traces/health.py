@@ -13,16 +13,15 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, PYTHON, ThreadTimeline
-from overhead_lens.traces.host_budget import DispatchFloor
+from overhead_lens.traces.host_budget import ThreadPieces
+from overhead_lens.traces.intervals import union
 from overhead_lens.traces.launches import Linked, calls_named, runtime_rows
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
+from overhead_lens.units import NS_PER_MS, format_ns
 
-_KNOWN = (
-    HOST_EVENTS
-    | DEVICE_CATEGORIES
-    | {"gpu_user_annotation", "Trace", torch_names.PROFILER_OVERHEAD, "cuda_sync", torch_names.PROFILER_RANGE}
-)
+_OF_THE_PROFILER = frozenset({"Trace", torch_names.PROFILER_OVERHEAD, torch_names.PROFILER_RANGE})
+_KNOWN = HOST_EVENTS | DEVICE_CATEGORIES | _OF_THE_PROFILER | {"gpu_user_annotation", "cuda_sync", "cuda_event"}
 WITH_STACKS = "recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold"
 _NO_DEVICE = "no work of a device was recorded, though {}operators that wait for it look like ones that compute"
 _WITHOUT_DEVICE = _NO_DEVICE.format("the file names one: if the program uses it, ")
@@ -36,6 +35,10 @@ HIDDEN_KERNELS = (
 _KERNEL = HOST_CATEGORIES.index("kernel")
 _WARM_UP = 2.0
 _FEW_STEPS = 3
+_SILENT_MS, _SILENT_SHARE = 10, 0.1
+_SILENCE = (
+    "the busiest thread recorded nothing for {} in gaps of over {} ms: they count as python, but it may have slept"
+)
 
 
 def trace_issues(
@@ -81,11 +84,9 @@ _ESTIMATE_BY_CALLS = (
 )
 
 
-def trace_notes(
-    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], lost: Ints, floor: DispatchFloor | None
-) -> tuple[str, ...]:
+def trace_notes(trace: Trace, analysis: TraceAnalysis, threads: Sequence[ThreadPieces], lost: Ints) -> tuple[str, ...]:
     """Sentences that a reader of the numbers must know; ``lost`` are rows of launches without a device event."""
-    notes = []
+    notes, floor = [], threads[0].floor if threads else None
     has_stacks = bool(where(trace.events["cat"], PYTHON.__contains__).any())
     if trace.metadata.get("with_stack") or has_stacks:
         notes.append(WITH_STACKS)
@@ -99,8 +100,10 @@ def trace_notes(
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
     if analysis.operators and not analysis.devices:
         notes += _without_device(trace)
-    if any(timeline.hides_kernels for timeline in timelines):
+    if any(thread.timeline.hides_kernels for thread in threads):
         notes.append(HIDDEN_KERNELS)
+    if threads and not has_stacks:
+        notes += _silence(threads[0], analysis.window.wall_ns)
     notes += _warm_up(analysis)
     if _ends_unsynchronized(trace, lost):
         notes.append(
@@ -115,6 +118,14 @@ def _without_device(trace: Trace) -> list[str]:
     if len(calls):
         return [] if where(trace.events["name"], _PROFILER_CALLS.__contains__)[calls].all() else [_LOST_DEVICE]
     return [_WITHOUT_DEVICE] if trace.device_properties else []
+
+
+def _silence(busiest: ThreadPieces, wall_ns: int) -> list[str]:
+    """What counts as Python because no event is open, where that lasts too long to be sure."""
+    silent = np.append(busiest.timeline.host.annotation[busiest.timeline.events], True)[busiest.owner]
+    silent &= busiest.attributed(lambda attribution: attribution.category == "python")
+    ns = union(busiest.start_ns[silent], busiest.dur_ns[silent]).lasting(_SILENT_MS * NS_PER_MS).total_ns
+    return [_SILENCE.format(format_ns(ns), _SILENT_MS)] if ns > _SILENT_SHARE * wall_ns else []
 
 
 def _warm_up(analysis: TraceAnalysis) -> list[str]:
@@ -143,11 +154,8 @@ def lost_launches(trace: Trace, linked: Linked) -> Ints:
 
 
 def _ends_unsynchronized(trace: Trace, lost: Ints) -> bool:
-    if not len(lost):
-        return False
-    launches = _launch_rows(trace)
-    last = launches[np.argmax(trace.events["start_ns"].to_numpy()[launches])]
-    return bool((lost == last).any())
+    start_ns = trace.events["start_ns"].to_numpy()
+    return bool(len(lost) and start_ns[lost].max() == start_ns[_launch_rows(trace)].max())
 
 
 def _stream_overlaps(trace: Trace, linked: Linked) -> int:
@@ -160,12 +168,7 @@ def _stream_overlaps(trace: Trace, linked: Linked) -> int:
 
 
 def module_notes(modules: ModuleBudgets | None, *, has_operators: bool, has_stacks: bool) -> list[str]:
-    """Sentences that a reader of the budget per module must know.
-
-    Args:
-        has_operators: Whether the trace has some to be divided.
-        has_stacks: Whether it has Python functions, and with them every call of a module.
-    """
+    """Sentences that a reader of the budget per module must know; stacks show every call of a module."""
     if modules is None:
         unknown = "no module is named in the trace, so there is no budget per module: record with with_stack=True"
         uncalled = "no nn.Module is called in the trace, so there is no budget per module"

@@ -598,6 +598,7 @@ def test_health() -> None:
         ),
         timed(2, 3, "Buffer Flush", "overhead", (-1, 0)),
         timed(5, 3, "what", "mtia_ccp_events", (9, 1)),
+        timed(6, 1, "CUDA Event", "cuda_event", (0, 7), device=0, stream=7),
         timed(30, 3, "fusion.1", "", (8, 1)),
         call("[)", 1),
         kernel("  [---)", 1),
@@ -617,6 +618,27 @@ def test_health() -> None:
     assert "step 0 takes 4.5x the median of the others" in notes
     assert "with_stack" in notes
     assert "synchronize the device" in notes
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        # 1 to 60 and 61 to 80 ms of the step, 80 to 99 ms between events; a wait that was recorded is none.
+        ((), "for 97.00 ms in gaps of over 10 ms"),
+        ((timed(2_000_000, 58_000_000, "cudaDeviceSynchronize", "cuda_runtime"),), "for 38.00 ms in gaps"),
+        (tuple(timed(ms * 1_000_000, 1_000, VIEW) for ms in range(2, 100, 9)), ""),
+        ((timed(0, 100_000_000, "train.py(3): f", "python_function"),), ""),
+    ],
+)
+def test_long_gaps_without_an_event_may_be_sleep(more: tuple[dict[str, Any], ...], said: str) -> None:
+    analysis = analyzer_of(
+        timed(0, 80_000_000, "ProfilerStep#0", "user_annotation"),
+        *(timed(ms * 1_000_000, 1_000_000, VIEW) for ms in (0, 60, 99)),
+        *more,
+    ).analysis()
+    notes = [note for note in analysis.notes if "slept" in note]
+    assert len(notes) == bool(said)
+    assert all(said in note for note in notes)
 
 
 @pytest.mark.parametrize(
