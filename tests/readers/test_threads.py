@@ -19,8 +19,8 @@ def test_one_process_and_its_threads() -> None:
         "",
     ]
     main, spin = read_threads(lines, 10)
-    assert main == SampledThread("MainThread", 10, 10, "", ((Stack((A,), 3), Stack((A, B), 4)),))
-    assert spin == SampledThread("Thread-1 (spin)", 11, 10, "", ((Stack((A, B), 2),),))
+    assert main == SampledThread("MainThread", 10, 10, ((Stack((A,), 3), Stack((A, B), 4)),))
+    assert spin == SampledThread("Thread-1 (spin)", 11, 10, ((Stack((A, B), 2),),))
     assert (main.samples, spin.samples) == (7, 2)
 
 
@@ -28,8 +28,8 @@ def test_children_belong_to_the_innermost_process() -> None:
     root, child = 'process 10:"python -c "f(); g";"', 'process 12:"x";y"'
     lines = [f"{root};thread (10): MainThread;a (a.py:1) 1", f"{root};{child};thread (12): MainThread;a (a.py:1) 2"]
     assert read_threads(lines, 10) == [
-        SampledThread("MainThread", 10, 10, 'python -c "f(); g";', ((Stack((A,), 1),),)),
-        SampledThread("MainThread", 12, 12, 'x";y', ((Stack((A,), 2),),)),
+        SampledThread("MainThread", 10, 10, ((Stack((A,), 1),),)),
+        SampledThread("MainThread", 12, 12, ((Stack((A,), 2),),)),
     ]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from overhead_lens.readers.py_spy.stacks import parse_frame, split_frames
 from overhead_lens.stack import Stack, StackFrame
 
-_PROCESS = re.compile(r'process (?P<pid>\d+):"(?P<command>.*?)";(?=process \d+:"|thread \()', re.DOTALL)
+_PROCESS = re.compile(r'process (?P<pid>\d+):".*?";(?=process \d+:"|thread \()', re.DOTALL)
 _THREAD = re.compile(r"thread \((?P<number>\d+|0x[0-9A-Fa-f]+)\)(?:: (?P<name>[^;]*))?(?:;|$)", re.IGNORECASE)
 _NO_FRAMES = StackFrame("[no frames]", "", 0, native=True)
 
@@ -29,7 +29,6 @@ class SampledThread:
 
     Attributes:
         name: As its program calls it, ``MainThread``; empty if it has none.
-        command: Command line of its process; empty where children are not watched.
         blocks: Stacks without the frames that name process and thread, in blocks of consecutive ones; a single block where the
             order is not known.
     """
@@ -37,7 +36,6 @@ class SampledThread:
     name: str
     thread: int
     process: int
-    command: str
     blocks: tuple[tuple[Stack, ...], ...]
 
     @property
@@ -62,38 +60,34 @@ class ThreadHead:
 
 def thread_head(folded: str) -> ThreadHead:
     """The thread that a folded stack begins with; without a name and numbers where it names none."""
-    process, _, at = _process(folded)
+    return _divided(folded)[0]
+
+
+def _divided(folded: str) -> tuple[ThreadHead, str | None]:
+    """The head of a folded stack, and the frames behind it; None for a stack without a thread."""
+    process, at = 0, 0
+    while match := _PROCESS.match(folded, at):
+        process, at = int(match["pid"]), match.end()
     thread = _THREAD.match(folded, at)
     if thread is None:
-        return ThreadHead("", 0, process)
-    return ThreadHead(thread["name"] or "", int(thread["number"], 0), process)
-
-
-def _process(folded: str) -> tuple[int, str, int]:
-    """The innermost process that a folded stack begins with, 0 for none; its command line; where the rest begins."""
-    process, command, at = 0, "", 0
-    while match := _PROCESS.match(folded, at):
-        process, command, at = int(match["pid"]), match["command"], match.end()
-    return process, command, at
+        return ThreadHead("", 0, process), None
+    return ThreadHead(thread["name"] or "", int(thread["number"], 0), process), folded[thread.end() :]
 
 
 def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
     """Threads of the watched process ``pid`` and of its children, in order of appearance; a line without a thread is skipped."""
-    heads: dict[tuple[int, int], tuple[str, str]] = {}
+    names: dict[tuple[int, int], str] = {}
     stacks: dict[tuple[int, int], list[Stack]] = {}
     for line in folded:
         text, _, count = line.rstrip("\n").rpartition(" ")
-        process, command, at = _process(text)
-        thread = _THREAD.match(text, at)
-        if thread is None or not count.isdigit():
+        head, below = _divided(text)
+        if below is None or not count.isdigit():
             continue
-        key = (process or pid, int(thread["number"], 0))
-        heads.setdefault(key, (thread["name"] or "", command))
-        frames = tuple(parse_frame(frame) for frame in split_frames(text[thread.end() :]) if frame)
+        key = (head.process or pid, head.thread)
+        names.setdefault(key, head.name)
+        frames = tuple(parse_frame(frame) for frame in split_frames(below) if frame)
         stacks.setdefault(key, []).append(Stack(frames or (_NO_FRAMES,), int(count)))
-    return [
-        SampledThread(name, key[1], key[0], command, (tuple(stacks[key]),)) for key, (name, command) in heads.items()
-    ]
+    return [SampledThread(name, key[1], key[0], (tuple(stacks[key]),)) for key, name in names.items()]
 
 
 def joined(threads: Iterable[SampledThread]) -> list[SampledThread]:
