@@ -29,7 +29,7 @@ def device_share(
     events: pd.DataFrame, calls: int, wall_ns: int, kind: str, classifier: Classifier
 ) -> tuple[DeviceShare | None, tuple[str, ...]]:
     """The busiest device's share of a call of ``wall_ns`` (bare), and warnings; None for a trace without device work."""
-    analyzer = Analyzer(Trace("", events, len(events), 0, 0), classifier)
+    analyzer = Analyzer(Trace("", events, len(events), 0), classifier)
     loop = events[events["name"] == LOOP_EVENT].head(1)
     if not analyzer.devices or loop.empty:
         return None, ()

@@ -54,8 +54,7 @@ class Edge:
     """Calls from one function to another.
 
     Attributes:
-        caller: Index into the graph's functions.
-        callee: Index into the graph's functions.
+        caller, callee: Indices into the graph's functions.
         inclusive_count: Instructions of the callee and of everything below it in these calls.
     """
 

@@ -97,12 +97,10 @@ def _trace(traces: list[Any], segments: Any, path: Path) -> Trace:
         if events:
             frames.append(_device(device, events, _held_at_the_end(segments, device), stacks))
     memory = pd.concat(frames, ignore_index=True) if frames else _frame(0, *[np.zeros(0, dtype=np.int64)] * 6)
-    origin_ns = int(memory["start_ns"].min()) if len(memory) else 0
-    memory["start_ns"] -= origin_ns
-    empty = nothing().events
+    memory["start_ns"] -= int(memory["start_ns"].min()) if len(memory) else 0
     issues = {DAMAGED: damaged} if damaged else {}
-    size_bytes = path.stat().st_size
-    return Trace(str(path), empty, count, size_bytes, origin_ns, issues, memory=memory, stacks=tuple(stacks.numbers))
+    size_bytes, numbers = path.stat().st_size, tuple(stacks.numbers)
+    return Trace(str(path), nothing().events, count, size_bytes, issues, memory=memory, stacks=numbers)
 
 
 class _Stacks:
@@ -117,10 +115,9 @@ class _Stacks:
         if not isinstance(frames, list) or not frames:
             return -1
         identity = tuple(map(id, frames))  # a pickle shares its frames
-        known = self._seen.get(identity)
-        if known is None:
-            known = self._seen[identity] = self._new(frames)
-        return known
+        if identity not in self._seen:
+            self._seen[identity] = self._new(frames)
+        return self._seen[identity]
 
     def _new(self, frames: list[Any]) -> int:
         if not all(isinstance(frame, dict) and "filename" in frame and "name" in frame for frame in frames):
@@ -189,8 +186,7 @@ def _frame(
         "device": np.full(len(start_ns), device),
         "stack": stack,
     }
-    made: pd.DataFrame = pd.DataFrame(columns)
-    return made
+    return pd.DataFrame(columns)
 
 
 def _int(value: Any, default: int = 0) -> int:

@@ -395,7 +395,7 @@ def check_same(whole: Trace | None, scanned: Trace | None) -> None:
         for name in one.columns:
             if one[name].to_numpy().tolist() != other[name].to_numpy().tolist():
                 raise BrokenPromiseError(f"the two ways of reading differ in column {name}")
-    for name in ("event_count", "raw_bytes", "origin_ns", "issues", "thread_names", "metadata"):
+    for name in ("event_count", "raw_bytes", "issues", "thread_names", "metadata"):
         one, other = (
             sorted(value.items()) if isinstance(value := getattr(trace, name), dict) else value
             for trace in (whole, scanned)

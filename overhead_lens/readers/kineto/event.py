@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -104,9 +105,8 @@ def parse_row(text: bytes) -> EventFields:
     try:
         # Exporters copy names as they are: they may not be UTF-8.
         decoded = text.decode("utf-8", "surrogateescape")
-        event = from_json(decoded)
         # float64 cannot hold a timestamp (units.py): keep its text.
-        times = from_json(decoded, parse_float=str) if _holds_float_times(event) else event
+        event, times = from_json(decoded), from_json(decoded, parse_float=str)
     except (ValueError, RecursionError):
         return EventFields(OTHER, issue=DAMAGED)
     if not isinstance(event, dict):
@@ -143,25 +143,15 @@ def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
     return json.loads(text, strict=False, parse_float=parse_float, parse_int=_number)
 
 
-def arguments_of(text: bytes) -> Any:
-    """Parse the JSON of ``args``: fast if it is valid, else leniently.
-
-    Raises:
-        ValueError: The text is not JSON.
-        RecursionError: It is nested too deeply.
-    """
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return from_json(text.decode("utf-8", "replace"))
-
-
 def json_object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Parse a JSON object; empty if the text is not one."""
-    try:
-        value = arguments_of(text) if parse_float is float else from_json(text.decode("utf-8", "replace"), parse_float)
-    except (ValueError, RecursionError):
-        return {}
+    """Parse a JSON object: fast if it is valid, else leniently; empty if the text is not one."""
+    value: Any = None
+    if parse_float is float:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            value = msgspec.json.decode(text)
+    if value is None:
+        with suppress(ValueError, RecursionError):
+            value = from_json(text.decode("utf-8", "replace"), parse_float)
     return value if isinstance(value, dict) else {}
 
 
@@ -240,7 +230,3 @@ def integer(value: Any, *, beyond: int = ABSENT) -> int:
 
 def _number(text: str) -> int | float:
     return int(text) if len(text) <= _MOST_DIGITS else float(text)
-
-
-def _holds_float_times(event: Any) -> bool:
-    return isinstance(event, dict) and any(isinstance(event.get(key), float) for key in ("ts", "dur"))

@@ -26,6 +26,7 @@ from overhead_lens.readers.kineto.event import (
 )
 from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
 from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
+from overhead_lens.stats.values import first_places
 from overhead_lens.taxonomy.torch_names import OLD_ANNOTATION
 
 _INT64_MAX = 2**63 - 1
@@ -41,7 +42,6 @@ class Framed:
         memory: Allocations and releases, on the same axis.
         counters: Values of counters, on the same axis.
         work: What device work says of itself.
-        earliest_ns: That start as the file has it; 0 without events.
         rows: int64, shape ``(len(events),)``: row of ``columns.values`` per row of the frame.
         dropped: Events that are not in the frame though they are complete, by reason.
     """
@@ -50,7 +50,6 @@ class Framed:
     memory: pd.DataFrame
     counters: pd.DataFrame
     work: pd.DataFrame
-    earliest_ns: int
     thread_names: Mapping[tuple[str, str], str]
     rows: Ints
     dropped: Mapping[str, int]
@@ -85,8 +84,7 @@ def framed(columns: Columns) -> Framed:
         events=pd.DataFrame(frame, copy=False),
         memory=memory_frame(placed, columns.memory, strings, number_of),
         counters=counter_frame(counted, columns.counters, strings, number_of),
-        work=work_frame(columns.work[:, 0], columns.work[:, 1:], np.where(frame["device"] >= 0, rows, ABSENT)),
-        earliest_ns=earliest_ns,
+        work=work_frame(columns.work, frame["device"], rows),
         thread_names=_thread_names(columns),
         rows=rows,
         dropped={UNTIMED: int(untimed.sum()), DAMAGED: int(damaged.sum())},
@@ -119,15 +117,9 @@ def _distinct(strings: Sequence[str]) -> tuple[list[str], Ints]:
 
 
 def _with_annotations(values: Mapping[str, Ints], strings: Sequence[str]) -> Sequence[str]:
-    """Give what torch's Python code annotated the category of annotations, as PyTorch from 1.10 on does.
+    """The strings with the category of annotations, which ``cat`` gets where torch's Python code annotated something.
 
-    Until then it was ``Operator``; torch_npu writes ``cpu_op``.
-
-    Args:
-        values: ``cat`` is changed in place.
-
-    Returns:
-        The strings, and the category.
+    PyTorch writes it from 1.10 on, until then ``Operator``; torch_npu writes ``cpu_op``.
     """
     annotates = np.array([bool(OLD_ANNOTATION.match(text)) for text in strings])
     if not annotates.any():
@@ -171,9 +163,6 @@ def _placed_on_devices(columns: Columns) -> Ints:
 
     Device work takes them from ``args``, else from process and thread; all other events have -1. Device work lacks them if its
     device is not an integer >= 0, or if int64 cannot hold its device or its stream.
-
-    Args:
-        columns: ``device`` and ``stream`` are changed in place.
     """
     values, strings = columns.values, columns.strings
     is_work = np.array([text in DEVICE_CATEGORIES for text in strings] or [False])[values["cat"]]
@@ -207,8 +196,7 @@ def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str]
     columns: dict[str, Any] = {name: _categorical(placed[name], strings, number_of) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
-    made: pd.DataFrame = pd.DataFrame(columns, copy=False)
-    return made
+    return pd.DataFrame(columns, copy=False)
 
 
 def counter_frame(
@@ -222,22 +210,13 @@ def counter_frame(
     columns["series"] = _categorical(np.array(codes, dtype=np.int64), list(series), np.arange(len(series)))
     columns["start_ns"] = placed["start_ns"][event].astype(np.int64)
     columns["value"] = np.array([value for read in values for _, value in read], dtype=np.float64)
-    made: pd.DataFrame = pd.DataFrame(columns)
-    return made
+    return pd.DataFrame(columns)
 
 
-def work_frame(rows: Ints, table: Ints, frame_rows: Ints) -> pd.DataFrame:
-    """The work frame.
-
-    Args:
-        rows: int64 ``(n,)``, ascending: row of the columns that each line of ``table`` belongs to.
-        table: int64 ``(n, len(WORK_COLUMNS))``.
-        frame_rows: int64, ascending: row of the columns per row of the event frame that is device work, else -1.
-    """
-    at = np.flatnonzero(frame_rows >= 0)
-    place = np.searchsorted(frame_rows[at], rows)
-    held = np.flatnonzero(place < len(at))
-    held = held[frame_rows[at][place[held]] == rows[held]]
-    columns = {"row": at[place[held]]} | {name: table[held, number] for number, name in enumerate(WORK_COLUMNS)}
-    made: pd.DataFrame = pd.DataFrame(columns)
-    return made
+def work_frame(work: Ints, device: Ints, rows: Ints) -> pd.DataFrame:
+    """The work frame of ``columns.work``; of each row of the event frame the ``device`` and its row in the columns."""
+    at = np.flatnonzero(device >= 0)
+    place = first_places(rows[at], work[:, 0])
+    held = np.flatnonzero(place >= 0)
+    columns = {"row": at[place[held]]} | {name: work[held, number] for number, name in enumerate(WORK_COLUMNS, 1)}
+    return pd.DataFrame(columns)

@@ -81,7 +81,6 @@ class Trace:
         stacks: Distinct stacks, the innermost frame first, of a snapshot; None of a trace.
         event_count: Entries of ``traceEvents``, of all phases.
         raw_bytes: Size of the decompressed JSON text.
-        origin_ns: Time of ``start_ns`` 0 by the file's clock, plus ``baseTimeNanoseconds`` if the file has it.
         metadata: Values beside ``traceEvents``, as parsed.
         arguments: Decodes ``args`` of the given rows of the frame (shapes, stacks, group names).
     """
@@ -90,7 +89,6 @@ class Trace:
     events: pd.DataFrame
     event_count: int
     raw_bytes: int
-    origin_ns: int
     issues: Mapping[str, int] = field(default_factory=dict)
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)

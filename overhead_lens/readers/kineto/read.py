@@ -19,9 +19,7 @@ The subset that is read:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from overhead_lens.readers.kineto.columns import Contents
 from overhead_lens.readers.kineto.contents import read_contents
@@ -54,14 +52,8 @@ def trace_of(contents: Contents) -> Trace:
         work=result.work,
         event_count=contents.event_count,
         raw_bytes=contents.raw_bytes,
-        origin_ns=result.earliest_ns + _base_ns(contents.metadata),
         issues=dict(issues),
         thread_names=result.thread_names,
         metadata=contents.metadata,
         arguments=contents.arguments(result.rows),
     )
-
-
-def _base_ns(metadata: Mapping[str, Any]) -> int:
-    base_ns = metadata.get("baseTimeNanoseconds")
-    return base_ns if isinstance(base_ns, int) and not isinstance(base_ns, bool) else 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import queue
 import re
-import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +102,7 @@ class _Block:
 
 
 def scan(source: Source, head: list[Ints], path: Path) -> Contents:
-    """Scan a trace.
-
-    Args:
-        source: Rest of the file.
-        head: First blocks, read already; emptied while they are scanned.
-        path: Name of the file, for messages.
+    """Scan a trace whose first blocks, ``head``, are read already; it is emptied while they are scanned.
 
     Raises:
         UsageError: The file holds no events.
@@ -372,74 +367,44 @@ def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
 
     Buffers are reused: a block is valid until the next one is read.
     """
-    free: queue.Queue[Ints] = queue.Queue()
-    ready: queue.Queue[tuple[Ints, int] | BaseException] = queue.Queue()
-    stop = threading.Event()
-    for _ in range(_BLOCKS):
-        free.put(np.empty(_ROOM_BYTES + _BLOCK_BYTES, dtype=np.uint8))
+    buffers = cycle([np.empty(_ROOM_BYTES + _BLOCK_BYTES, dtype=np.uint8) for _ in range(_BLOCKS)])
 
-    def read_ahead() -> None:
-        try:
-            while not stop.is_set():
-                data = free.get()
-                size = source.fill(memoryview(data.data)[_ROOM_BYTES:])
-                ready.put((data, size))
-                if size == 0:
-                    break
-        except BaseException as error:
-            ready.put(error)
+    def filled() -> tuple[Ints, int]:
+        data = next(buffers)
+        return data, source.fill(memoryview(data.data)[_ROOM_BYTES:])
 
-    reader = threading.Thread(target=read_ahead, name="decompress", daemon=True)
-    reader.start()
-    try:
+    with ThreadPoolExecutor(1, "decompress") as pool:
+        ahead = deque(pool.submit(filled) for _ in range(_BLOCKS - 1))
         offset = 0
         while head:
             data = head.pop(0)
             yield _Block(data, 0, len(data), offset)
             offset += len(data)
-        while True:
-            item = ready.get()
-            if isinstance(item, BaseException):
-                raise item
-            data, size = item
+        size = -1
+        while size:
+            data, size = ahead.popleft().result()
+            ahead.append(pool.submit(filled))
             yield _Block(data, _ROOM_BYTES, size, offset)
-            if size == 0:
-                return
             offset += size
-            free.put(data)
-    finally:
-        stop.set()
-        free.put(np.empty(_ROOM_BYTES + 1, dtype=np.uint8))
-        reader.join()
 
 
 def _decoder(path: Path, read: _Arguments, rows: Ints) -> Decode:
-    """Make a decoder of ``args``, which reads the file again as far as needed.
-
-    Args:
-        rows: int64, ascending: event per row of the frame.
-    """
-    if len(rows) == len(read.at):
-        places, sizes, texts = read.at, read.size, read.texts
-    else:
-        places, sizes = read.at[rows], read.size[rows]
-        row_of = np.searchsorted(rows, np.arange(len(read.at) + 1))
-        texts = {int(row_of[at]): text for at, text in read.texts.items() if row_of[at] < row_of[at + 1]}
+    """Make a decoder of ``args``, which reads the file again as far as needed; ``rows``: the event per row of the frame."""
 
     def arguments(requested: Sequence[int]) -> list[Mapping[str, Any]]:
         decoded: list[Mapping[str, Any]] = [{} for _ in requested]
-        for index, row in enumerate(requested):
-            if (text := texts.get(row)) is not None:
+        missing = []
+        for index, event in enumerate(rows[np.array(requested, dtype=np.int64)].tolist()):
+            if (text := read.texts.get(event)) is not None:
                 decoded[index] = _arguments(text, is_entry=False)
-        missing = (index for index, row in enumerate(requested) if sizes[row] and row not in texts)
-        order = sorted(missing, key=lambda index: places[requested[index]])
-        if not order:
+            elif read.size[event]:
+                missing.append((int(read.at[event]), int(read.size[event]), index))
+        if not missing:
             return decoded
         with opened(path) as source:
             parts = _Text(source)
-            for index in order:
-                size = int(sizes[requested[index]])
-                decoded[index] = _arguments(parts.part(int(places[requested[index]]), abs(size)), is_entry=size < 0)
+            for at, size, index in sorted(missing):
+                decoded[index] = _arguments(parts.part(at, abs(size)), is_entry=size < 0)
         return decoded
 
     return arguments
