@@ -276,22 +276,24 @@ class ThreadTimeline:
         self.events = host.around.threads[number]
         start_ns, dur_ns = host.start_ns[self.events], host.dur_ns[self.events]
         annotation, runtime = host.annotation[self.events], host.runtime[self.events]
+        operator, python, name = host.operator[self.events], host.python[self.events], host.name[self.events]
         nesting = host.around.nestings[number]
         attribution = host.attribution[self.events]
         scope = nearest(nesting.parent, host.scope[self.events], outermost=True)
         self.attribution = np.where(scope >= 0, attribution[scope], attribution)
         self.launches_below = nesting.mark_above(runtime)
         self.calls_operators = np.zeros(len(self.events), dtype=bool)
-        self.calls_operators[nesting.parent[host.operator[self.events] & (nesting.parent >= 0)]] = True
-        self._decide_by_caller(nesting.parent, nesting.mark_above(host.operator[self.events] | runtime))
-        code = passing(host.names, torch_names.COMPILED_CODE.match)[host.name[self.events]]
+        self.calls_operators[nesting.parent[operator & (nesting.parent >= 0)]] = True
+        works = operator | runtime
+        self._decide_by_caller(nesting.parent, nesting.mark_above(works))
+        code = passing(host.names, torch_names.COMPILED_CODE.match)[name]
         code &= passing(host.attributions, _COMPILED.__eq__)[self.attribution]
-        self.attribution[unresolved(nesting, code, runtime | host.python[self.events])] = host.unknown
-        self.computes = self._may_compute()
+        self.attribution[unresolved(nesting, code, runtime | python)] = host.unknown
+        dispatches = passing(host.attributions, _DISPATCH.__eq__)[self.attribution]
+        self.computes = operator & dispatches & ~self.launches_below & passing(host.names, _may_hold_kernel)[name]
         self.self_ns = segments.self_ns(len(self.events))
         self.covered_ns = window.wall_ns - segments.uncovered_ns()
         self.crossing_count = nesting.crossing_count
-        works = host.operator[self.events] | runtime
         if not passing(host.attributions, _LAUNCH.__eq__)[self.attribution].any():
             works &= ~passing(host.attributions, _DEVICE_WAIT.__eq__)[self.attribution]
         self.working_ns = int(self.self_ns[works].sum())
@@ -302,10 +304,10 @@ class ThreadTimeline:
         engine = passing(
             host.names, lambda name: name.startswith(torch_names.ENGINE_PREFIX) or torch_names.OLD_NODE.match(name)
         )
-        in_engine = engine[host.name[self.events[top]]] & ~annotation[top]
+        in_engine = engine[name[top]] & ~annotation[top]
         self.is_autograd = bool(in_engine.any()) and 5 * int(dur_ns[top][in_engine].sum()) >= 4 * int(dur_ns[top].sum())
         self.hides_kernels = bool(((self.attribution == host.unknown) & (attribution != host.unknown)).any())
-        self.has_operators = bool((host.operator | host.python)[self.events].any())
+        self.has_operators = bool((operator | python).any())
 
     def _decide_by_caller(self, caller: Ints, calls_torch: Bools) -> None:
         """Attribute C functions by their callers, where their own names do not tell."""
@@ -323,14 +325,9 @@ class ThreadTimeline:
         number = np.array(numbers or [-1], dtype=np.int64)[case]
         self.attribution[chosen[number >= 0]] = number[number >= 0]
 
-    def _may_compute(self) -> Bools:
-        host = self.host
-        without_kernel = passing(
-            host.names,
-            lambda name: name in torch_names.WITHOUT_KERNEL or torch_names.communicates(name),
-        )[host.name[self.events]]
-        dispatch = passing(host.attributions, _DISPATCH.__eq__)[self.attribution]
-        return host.operator[self.events] & dispatch & ~self.launches_below & ~without_kernel
+
+def _may_hold_kernel(name: str) -> bool:
+    return name not in torch_names.WITHOUT_KERNEL and not torch_names.communicates(name)
 
 
 def unresolved(nesting: Nesting, code: Bools, shown: Bools) -> Bools:

@@ -124,11 +124,7 @@ class ThreadPieces:
         return np.flatnonzero(np.append(self.timeline.computes, False)[owner])
 
     def kernels(self, owner: Ints, dur_ns: Ints) -> tuple[Ints, Ints]:
-        """Pieces that may hold a kernel, and what each takes beyond the dispatch of its operator, which comes first.
-
-        Args:
-            owner: Per piece, in order of time.
-        """
+        """Of pieces in order of time those that may hold a kernel, and what each takes beyond its operator's dispatch."""
         at = self.computing(owner)
         until_ns: Ints = pd.Series(dur_ns[at]).groupby(owner[at], sort=False).cumsum().to_numpy()
         return at, np.clip(until_ns - (self.floor.ns if self.floor else 0), 0, dur_ns[at])

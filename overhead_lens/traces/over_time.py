@@ -20,7 +20,6 @@ from overhead_lens.traces.window import Window
 MOST_BUCKETS = 1000
 IDLE = "idle: "
 """Begins the names of a device's idle time; what it is blamed on follows."""
-_DISPATCHER, _KERNEL = HOST_CATEGORIES.index("dispatcher"), HOST_CATEGORIES.index("kernel")
 
 
 def over_time(window: Window, thread: ThreadPieces | None, devices: Sequence[DeviceTimeline]) -> OverTime:
@@ -28,17 +27,14 @@ def over_time(window: Window, thread: ThreadPieces | None, devices: Sequence[Dev
     count = max(1, min(MOST_BUCKETS, window.wall_ns))
     # Python integers: a multiple of a long window may exceed int64.
     edges = np.array([window.start_ns + window.wall_ns * at // count for at in range(count + 1)], dtype=np.int64)
-    lanes = [] if thread is None else [_lane("", HOST_CATEGORIES, _host(thread, edges))]
+    lanes = []
+    if thread is not None:
+        lanes.append(_lane("", HOST_CATEGORIES, binned(*thread.divided(), len(HOST_CATEGORIES), edges)))
     return OverTime(tuple(edges.tolist()), (*lanes, *(_device(device, edges) for device in devices)))
 
 
 def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: Ints) -> Ints:
-    """Time of each group between neighbouring edges, shape ``(group_count, len(edges) - 1)``.
-
-    Args:
-        start_ns: Of pieces that ascend and do not overlap.
-        edges: int64, ascending.
-    """
+    """Time of each group between neighbouring edges, ``(group_count, len(edges) - 1)``; pieces ascend without overlap."""
     begun = np.searchsorted(start_ns, edges, "left")
     # Each piece by the first edge after its start.
     slot = np.repeat(np.arange(len(edges)), np.diff(begun, prepend=0))
@@ -49,18 +45,6 @@ def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: I
     before[crossing, group[last]] -= np.maximum(start_ns[last] + dur_ns[last] - edges[crossing], 0)
     between: Ints = np.diff(before, axis=0).T
     return between
-
-
-def _host(thread: ThreadPieces, edges: Ints) -> Ints:
-    rows = binned(thread.start_ns, thread.dur_ns, thread.categories(), len(HOST_CATEGORIES), edges)
-    # An operator dispatches first, then it computes.
-    at, kernel_ns = thread.kernels(thread.owner, thread.dur_ns)
-    at, kernel_ns = at[kernel_ns > 0], kernel_ns[kernel_ns > 0]
-    ends_ns = thread.start_ns[at] + thread.dur_ns[at]
-    kernel = binned(ends_ns - kernel_ns, kernel_ns, np.zeros_like(at), 1, edges)[0]
-    rows[_DISPATCHER] -= kernel
-    rows[_KERNEL] += kernel
-    return rows
 
 
 def _device(device: DeviceTimeline, edges: Ints) -> Lane:

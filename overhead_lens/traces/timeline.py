@@ -127,10 +127,6 @@ def _in_order(starts: Ints, ends: Ints) -> bool:
 class Nesting:
     """Which event began inside which.
 
-    Args:
-        start_ns: int64, shape ``(n,)``.
-        dur_ns: int64, shape ``(n,)``.
-
     Attributes:
         parent: int32, shape ``(n,)``: the open event that started last before each, -1 for none.
     """

@@ -11,7 +11,7 @@ The time from a call to its kernel is divided by what the device did meanwhile::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from statistics import median
 from typing import Any
 
@@ -44,10 +44,7 @@ _FEWEST_DIMS = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
 
 _SHAPES = "Input Dims"
 _HALF = 32
-_SUMMED = (
-    "kernels", "unlinked", "kernel_ns", "launches", "graph_launches", "graph_kernels", "tklqt_ns", "floor_ns", "queued_ns",
-    "above_ns",
-)  # fmt: skip
+_SUMMED = tuple(field.name for field in fields(LaunchFigures) if field.name != "bound")
 
 
 def launch_figures(
@@ -66,12 +63,10 @@ def launch_figures(
 def decode_windows(events: pd.DataFrame) -> tuple[Ints, Ints]:
     """Starts and ends of the annotations that vLLM and SGLang put around a step of decoding alone."""
     marks = where(events["cat"], (ANNOTATIONS | OPERATORS).__contains__)
-    for pattern in torch_names.DECODE_STEPS:
-        rows = np.flatnonzero(marks & where(events["name"], pattern.match))
-        if len(rows):
-            start_ns = events["start_ns"].to_numpy()[rows]
-            return start_ns, start_ns + events["dur_ns"].to_numpy()[rows]
-    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    found = [np.flatnonzero(marks & where(events["name"], pattern.match)) for pattern in torch_names.DECODE_STEPS]
+    rows = next(filter(len, found), found[0])
+    start_ns = events["start_ns"].to_numpy()[rows]
+    return start_ns, start_ns + events["dur_ns"].to_numpy()[rows]
 
 
 class _DeviceKernels:

@@ -72,11 +72,7 @@ class Items:
 
 
 def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked, waits_from_ns: Ints) -> tuple[Repeated, ...]:
-    """Sequences of launches on streams and operators on threads by savings, at most ``_MOST`` of each, largest first.
-
-    Args:
-        waits_from_ns: Per host event the time from which it waits for the device; its end for never (``launches.py``).
-    """
+    """Sequences of launches on streams and operators on threads by savings, at most ``_MOST`` of each; see ``waits_from``."""
     waits = passing(host.attributions, lambda each: each.category == "wait")[host.attribution]
     # -1 for a call that does nothing but wait.
     launching_ns = np.where(waits, -1, waits_from_ns - host.start_ns)

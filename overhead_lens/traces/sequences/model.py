@@ -18,19 +18,18 @@ class RepeatedSequence:
 
     Attributes:
         kind: ``launches`` of device work, or ``operators`` of a host thread that no other operator is around.
-        lane: Where it is for the first time: ``device 0 stream 7`` or ``thread 123``.
-        lanes: Streams or threads on which it is.
+        lane: Stream or thread of the first occurrence: ``device 0 stream 7`` or ``thread 123``.
+        lanes: Number of streams or threads.
         names: The first of its names.
-        length: How many names it has.
-        count: How often it is there without overlap.
-        start_ns: Start of the first.
-        busy_ns: Sum of the durations of its device events or operators.
-        launch_ns: Time of the launching calls in it without their waits for the device, but for the shortest of each repetition.
+        length: Number of names.
+        count: Number of occurrences, without overlap.
+        start_ns: Start of the first occurrence.
+        busy_ns: Total duration of its device events or operators.
+        launch_ns: Time of its launching calls without their waits for the device, and without the shortest of each occurrence.
         gap_ns: Time between its device events or operators; none between two events of one graph.
-        idle_ns: Of the gaps between device events that in which the whole device had nothing to do, once for all streams; of
-            operators all.
-        in_graph: Device events in it that a graph launched already.
-        operator, module, line: Around the launch of its first; empty if the trace does not tell.
+        idle_ns: For device events, the part of the gaps in which the whole device was idle, once for all streams; else all gaps.
+        in_graph: Number of its device events that a graph launched.
+        operator, module, line: Around the launch of its first event; empty if the trace does not show it.
     """
 
     kind: str

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from overhead_lens.errors import require
 
 KINDS = ("operator", "kernel", "launch")
-STATUSES = ("appeared", "vanished", "changed", "same")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ class StructureChange:
     """A name in the two traces.
 
     Attributes:
-        kind: Of ``KINDS``: ``launch`` is a runtime or driver call.
-        status: Of ``STATUSES``, by the number of events per step (or in all, where not both have steps).
+        kind: ``operator``, ``kernel`` or ``launch``, a runtime or driver call.
+        status: ``appeared``, ``vanished``, ``changed`` or ``same``, by events per step (or in all, where not both have steps).
         base_count, new_count: Events looked at.
         base_ns, new_ns: Their summed duration.
         delta_ns: Change of the duration per step (or in all), rounded.
