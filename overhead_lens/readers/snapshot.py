@@ -186,7 +186,8 @@ def _frame(
         "device": np.full(len(start_ns), device),
         "stack": stack,
     }
-    return pd.DataFrame(columns)
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made
 
 
 def _int(value: Any, default: int = 0) -> int:

@@ -165,7 +165,8 @@ class DeviceTimeline:
 
     def started(self, windows: Sequence[tuple[int, int]]) -> pd.DataFrame:
         """Its events that start in ``windows``, as rows of the event frame."""
-        return self._events.iloc[self._rows[np.concatenate(self._started(windows))]]
+        rows: pd.DataFrame = self._events.iloc[self._rows[np.concatenate(self._started(windows))]]
+        return rows
 
     def _started(self, windows: Sequence[tuple[int, int]]) -> list[Ints]:
         ends = [(start_ns, end_ns + ((start_ns, end_ns) == self.span)) for start_ns, end_ns in windows]

@@ -196,7 +196,8 @@ def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str]
     columns: dict[str, Any] = {name: _categorical(placed[name], strings, number_of) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
-    return pd.DataFrame(columns, copy=False)
+    made: pd.DataFrame = pd.DataFrame(columns, copy=False)
+    return made
 
 
 def counter_frame(
@@ -210,7 +211,8 @@ def counter_frame(
     columns["series"] = _categorical(np.array(codes, dtype=np.int64), list(series), np.arange(len(series)))
     columns["start_ns"] = placed["start_ns"][event].astype(np.int64)
     columns["value"] = np.array([value for read in values for _, value in read], dtype=np.float64)
-    return pd.DataFrame(columns)
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made
 
 
 def work_frame(work: Ints, device: Ints, rows: Ints) -> pd.DataFrame:
@@ -219,4 +221,5 @@ def work_frame(work: Ints, device: Ints, rows: Ints) -> pd.DataFrame:
     place = first_places(rows[at], work[:, 0])
     held = np.flatnonzero(place >= 0)
     columns = {"row": at[place[held]]} | {name: work[held, number] for number, name in enumerate(WORK_COLUMNS, 1)}
-    return pd.DataFrame(columns)
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made
