@@ -23,37 +23,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from overhead_lens.machine_code import jit as _jit
+from overhead_lens.readers.kineto import layout
 from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, COUNTER, LABEL, MEMORY, MEMORY_EVENT, OTHER
-from overhead_lens.readers.kineto.layout import (
-    ARGS_AT,
-    ARGS_SIZE,
-    BEGIN_END,
-    CAT,
-    CODE_COUNT,
-    COMMA,
-    CORRELATION,
-    CUT_OFF,
-    DAMAGED,
-    DEFERRED,
-    DETAIL_COUNT,
-    DETAILS,
-    DUR,
-    END_OF_ARRAY,
-    ENTRIES,
-    EXTERNAL,
-    LOST,
-    MISSING_DURATION,
-    NAME,
-    NEED_ROWS,
-    NEED_TABLE,
-    NEED_TEXT,
-    NEGATIVE_DURATION,
-    NO_PHASE,
-    NUMBER_COUNT,
-    PID,
-    START,
-    STRAY_COMMA,
-)
 from overhead_lens.readers.kineto.memory import ARGUMENTS, MOST_BYTES
 from overhead_lens.readers.kineto.work import DECIMAL, WHOLE
 
@@ -350,11 +321,11 @@ def _among(*names: str) -> Any:
 _is_label, _is_memory_event = map(_named, ("thread_name", MEMORY_EVENT))
 # What keys mean: first the codes in the order of layout.py, last its numbers; first numbers of ``args``.
 _entry_key = _among("name", "cat", "pid", "tid", "args", "ph", "ts", "dur")
-_AN_ARGS, _A_PHASE, _A_TIME = CODE_COUNT, CODE_COUNT + 1, CODE_COUNT + 2
+_AN_ARGS, _A_PHASE, _A_TIME = layout.CODE_COUNT, layout.CODE_COUNT + 1, layout.CODE_COUNT + 2
 _numbers = ("correlation", "Sequence number", "device", "stream", "External id", "external id")
 _arguments_key = _among(*_numbers, *WHOLE, *DECIMAL, *ARGUMENTS, "name")
 _A_WORK = len(_numbers)
-_A_MEMORY, _A_LABEL = _A_WORK + DETAIL_COUNT, _A_WORK + 2 * DETAIL_COUNT
+_A_MEMORY, _A_LABEL = _A_WORK + layout.DETAIL_COUNT, _A_WORK + 2 * layout.DETAIL_COUNT
 
 
 @_jit
@@ -593,12 +564,12 @@ def _read_arguments(text, at, end, field):
         if means < 0:
             at = _skip_value(text, value, end)
         elif means < _A_WORK:
-            number = min(CORRELATION + means, EXTERNAL)  # which has two names
+            number = min(layout.CORRELATION + means, layout.EXTERNAL)  # which has two names
             at, understood, integer = _read_number(text, value, end, 0)
             _put(field, _NUMBER + number, integer)
-            if not understood or (number == EXTERNAL and _get(field, _HAS_EXTERNAL)):
+            if not understood or (number == layout.EXTERNAL and _get(field, _HAS_EXTERNAL)):
                 _put(field, _DEFER, 1)
-            if number == EXTERNAL:
+            if number == layout.EXTERNAL:
                 _put(field, _HAS_EXTERNAL, 1)
         elif means < _A_MEMORY:
             at = _read_work(text, value, end, field, means - _A_WORK)
@@ -620,9 +591,9 @@ def _read_entry(text, at, end, field):
     """Scan an entry, from its brace on, into ``field``; return the position behind it."""
     for index in range(_JOINTS):
         _put(field, index, 0)
-    for index in range(CORRELATION, EXTERNAL + 1):
+    for index in range(layout.CORRELATION, layout.EXTERNAL + 1):
         _put(field, _NUMBER + index, ABSENT)
-    for index in range(DETAIL_COUNT):
+    for index in range(layout.DETAIL_COUNT):
         _put(field, _WORK + index, ABSENT)
         _put(field, _MEMORY + index, ABSENT)
     joint = 0
@@ -636,19 +607,19 @@ def _read_entry(text, at, end, field):
             at, understood, ns = _read_number(text, value, end, _US_PLACES)
             which = means - _A_TIME
             _put(field, _HAS_TS + which, 1)
-            _put(field, _NUMBER + START + which, ns)
+            _put(field, _NUMBER + layout.START + which, ns)
             if not understood:
                 _put(field, _DEFER, 1)
         elif means == _AN_ARGS:
-            if _get(field, _NUMBER + ARGS_AT):  # The key occurs twice: its last value counts.
+            if _get(field, _NUMBER + layout.ARGS_AT):  # The key occurs twice: its last value counts.
                 _put(field, _DEFER, 1)
             if _byte(text, value) == _OPEN:
                 at = _read_arguments(text, value, end, field)
-                _put(field, _NUMBER + ARGS_AT, value)
-                _put(field, _NUMBER + ARGS_SIZE, at - value)
+                _put(field, _NUMBER + layout.ARGS_AT, value)
+                _put(field, _NUMBER + layout.ARGS_SIZE, at - value)
             else:
                 at = _skip_value(text, value, end)
-        elif PID <= means < CODE_COUNT and _byte(text, value) != _QUOTE:
+        elif layout.PID <= means < layout.CODE_COUNT and _byte(text, value) != _QUOTE:
             at, understood, _ = _read_number(text, value, end, 0)
             if understood and not _is_minus_zero(text, value, at):
                 _put(field, _TEXT + 2 * means, value)
@@ -784,14 +755,14 @@ def _next_entry(text, at, end):
 @_jit
 def _enter_details(details, counters, row, field, first):
     """Enter what a row says beside its own numbers, unless that is nothing."""
-    place = counters[DETAILS]
+    place = counters[layout.DETAILS]
     details[place, 0] = row
     most = ABSENT
-    for which in range(DETAIL_COUNT):
+    for which in range(layout.DETAIL_COUNT):
         details[place, 1 + which] = _get(field, first + which)
         most = max(most, _get(field, first + which))
     if most != ABSENT or first == _MEMORY:
-        counters[DETAILS] += 1
+        counters[layout.DETAILS] += 1
 
 
 @_jit
@@ -814,86 +785,86 @@ def scan(text, at, end, final, kind, codes, numbers, details, row, field, slots,
     """
     text, fields, table = _address(text), _address(field), _addresses(slots, hashes, places, arena, used)
     while True:
-        if counters[LOST]:
+        if counters[layout.LOST]:
             begin = at
-            at = _next_entry(text, begin + counters[LOST], end)
+            at = _next_entry(text, begin + counters[layout.LOST], end)
             if at >= end:
                 at = end if final else _last_letter(text, begin, end)
-                counters[LOST] = end - at
-                return NEED_TEXT, at, row
-            counters[LOST] = 0
+                counters[layout.LOST] = end - at
+                return layout.NEED_TEXT, at, row
+            counters[layout.LOST] = 0
         at = _skip_blank(text, at, end)
         if at >= end:
-            return NEED_TEXT, at, row
+            return layout.NEED_TEXT, at, row
         letter = _byte(text, at)
         if letter == _COMMA:
-            counters[STRAY_COMMA] += counters[COMMA]
-            counters[COMMA] = 1
+            counters[layout.STRAY_COMMA] += counters[layout.COMMA]
+            counters[layout.COMMA] = 1
             at += 1
             continue
         if letter == _CLOSE_LIST:
-            if counters[ENTRIES]:
-                counters[STRAY_COMMA] += counters[COMMA]
-            return END_OF_ARRAY, at + 1, row
+            if counters[layout.ENTRIES]:
+                counters[layout.STRAY_COMMA] += counters[layout.COMMA]
+            return layout.END_OF_ARRAY, at + 1, row
         if row >= len(kind):
-            return NEED_ROWS, at, row
+            return layout.NEED_ROWS, at, row
         entry = at
         at = _read_entry(text, entry, end, fields) if letter == _OPEN else _skip_value(text, entry, end)
         if at == _MORE and not final:
-            return NEED_TEXT, entry, row
+            return layout.NEED_TEXT, entry, row
         if at < 0 or letter != _OPEN:
-            counters[ENTRIES] += 1
-            counters[CUT_OFF if at == _MORE else DAMAGED] += 1
-            counters[LOST] = int(at < 0)
-            counters[COMMA] = 0
+            counters[layout.ENTRIES] += 1
+            counters[layout.CUT_OFF if at == _MORE else layout.DAMAGED] += 1
+            counters[layout.LOST] = int(at < 0)
+            counters[layout.COMMA] = 0
             at = max(at, entry)
             continue
         size = field[_LABEL_END] - field[_LABEL]
-        for which in range(CODE_COUNT):
+        for which in range(layout.CODE_COUNT):
             size += field[_TEXT + 2 * which + 1] - field[_TEXT + 2 * which]
         if used[0] + 8 > len(hashes) or used[1] + size > len(arena):
-            return NEED_TABLE, entry, row
-        counters[ENTRIES] += 1
-        counters[COMMA] = 0
+            return layout.NEED_TABLE, entry, row
+        counters[layout.ENTRIES] += 1
+        counters[layout.COMMA] = 0
         phase = field[_PH]
         unread = phase == 77 and _holds_escape(text, field[_TEXT], field[_TEXT + 1])
         memory = phase == 105 and _is_memory_event(text, field[_TEXT], field[_TEXT + 1])
         unread |= memory and (field[_DEFER_MEMORY] or not field[_HAS_SIZE])
         made = OTHER
         if field[_DEFER] or unread or ((phase == 88 or phase == 67 or memory) and not field[_HAS_TS]):
-            made = DEFERRED
-            numbers[ARGS_AT, row], numbers[ARGS_SIZE, row] = entry, entry - at
+            made = layout.DEFERRED
+            numbers[layout.ARGS_AT, row], numbers[layout.ARGS_SIZE, row] = entry, entry - at
         elif phase == 88:  # X
             made = COMPLETE
             if not field[_HAS_DUR]:
-                counters[MISSING_DURATION] += 1
-            elif field[_NUMBER + DUR] < 0:
-                counters[NEGATIVE_DURATION] += 1
-                field[_NUMBER + DUR] = 0
+                counters[layout.MISSING_DURATION] += 1
+            elif field[_NUMBER + layout.DUR] < 0:
+                counters[layout.NEGATIVE_DURATION] += 1
+                field[_NUMBER + layout.DUR] = 0
         elif phase == 77 and _is_label(text, field[_TEXT], field[_TEXT + 1]):  # M
             made = LABEL
             field[_TEXT], field[_TEXT + 1] = field[_LABEL], field[_LABEL_END]
-            field[_TEXT + 2 * CAT], field[_TEXT + 2 * CAT + 1] = 0, 0
-            for which in range(NUMBER_COUNT):
+            field[_TEXT + 2 * layout.CAT], field[_TEXT + 2 * layout.CAT + 1] = 0, 0
+            for which in range(layout.NUMBER_COUNT):
                 field[_NUMBER + which] = 0
         elif memory:
             made = MEMORY
-            for which in (NAME, CAT):
+            for which in (layout.NAME, layout.CAT):
                 field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = 0, 0
         elif phase == 67:  # C
             made = COUNTER
         elif phase == 0:
-            counters[NO_PHASE] += 1
+            counters[layout.NO_PHASE] += 1
         elif phase == 66 or phase == 69:  # B, E
-            counters[BEGIN_END] += 1
+            counters[layout.BEGIN_END] += 1
         if made == OTHER:
             continue
         kind[row] = made
-        if made != DEFERRED:
-            for which in range(CODE_COUNT):
+        if made != layout.DEFERRED:
+            for which in range(layout.CODE_COUNT):
                 begin, close = field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1]
                 codes[which, row] = _intern(text, begin, close, end, *table)
-            for which in range(NUMBER_COUNT):
+            for which in range(layout.NUMBER_COUNT):
                 numbers[which, row] = field[_NUMBER + which]
         if made == MEMORY:
             _enter_details(details, counters, row, fields, _MEMORY)
