@@ -78,6 +78,7 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         *(
             ((USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)"), "kernel")
             for symbol in (
+                "SVE128::fp16_gemv_trans",
                 "(anonymous namespace)::avg_pool2d_kernel_impl",
                 "(anonymous namespace)::GroupNormKernelImplInternal<float, float>",
                 "(anonymous namespace)::cpu_max_pool<float, false>",
@@ -172,6 +173,8 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
             for frames in (
                 ("launch (__triton_launcher.cpython-311-x86_64-linux-gnu.so)", "vgetargs1_impl (libpython3.11.so.1.0)"),
                 ("launch (__triton_launcher.so)", "cuLaunchKernel (libcuda.so.1)"),
+                ("launchKernel (cuda_utils.cpython-312-x86_64-linux-gnu.so)", "extractPointer (cuda_utils.so)"),
+                ("launchKernel (hip_utils.so)",),
                 ("(anonymous namespace)::launch_kernel (libtorch_python.so)",),
             )
         ),
