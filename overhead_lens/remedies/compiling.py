@@ -164,7 +164,7 @@ REMEDIES = (
     ),
     Remedy(
         name="size_asserts_off",
-        summary="generated code does not check the sizes and strides of what it is given and what operators return",
+        summary="generated code does not check the sizes and strides of its inputs and of what operators return",
         how='torch.compile(f, options={"size_asserts": False}), or TORCHINDUCTOR_SIZE_ASSERTS=0',
         safety="changes_semantics",
         shrinks=("python", "guard"),

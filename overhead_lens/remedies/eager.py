@@ -120,7 +120,7 @@ REMEDIES = (
     ),
     Remedy(
         name="flush_denormal",
-        summary="the processor takes denormal numbers for zero, in the calling thread",
+        summary="the processor treats denormal numbers as zero, in the calling thread",
         how="torch.set_flush_denormal(True)",
         safety="changes_semantics",
         shrinks=("kernel",),
@@ -129,7 +129,7 @@ REMEDIES = (
     ),
     Remedy(
         name="gc_rarely",
-        summary="the garbage collector looks for cycles a hundred times as rarely",
+        summary="the garbage collector runs a hundred times less often",
         how="gc.freeze(); gc.set_threshold(100 * gc.get_threshold()[0])",
         shrinks=("python",),
         source="https://docs.python.org/3/library/gc.html#gc.set_threshold",

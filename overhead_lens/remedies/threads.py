@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,11 +26,15 @@ def _threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def cores() -> Collection[int]:
+    """The cores that this process may use."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+
+
 def physical_cores() -> int:
     """Cores of this process, hardware threads of one core counted once."""
-    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     siblings = set()
-    for core in cores:
+    for core in cores():
         file = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
         try:
             siblings.add(file.read_text(encoding="ascii"))

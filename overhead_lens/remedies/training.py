@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from overhead_lens.remedies.remedy import Call, Remedy, refuse, updated
+from overhead_lens.remedies.threads import cores
 
 _PREPARING = ("wait", "python", "kernel", "dispatcher", "allocation")
 _SOURCE = "https://docs.pytorch.org/docs/stable/data.html"
@@ -22,7 +22,7 @@ def _with(call: Call, loaders: list[Any], **changes: Any) -> Call:
 
 
 def _workers(call: Call) -> Call:
-    loaders, count = _without_timeout(call), os.cpu_count() or 1
+    loaders, count = _without_timeout(call), len(cores())
     refuse(all(loader.num_workers >= count for loader in loaders), f"there are {loaders[0].num_workers} workers")
     return _with(call, loaders, num_workers=count, prefetch_factor=2, persistent_workers=True)
 
@@ -126,8 +126,8 @@ def _set_to_none(call: Call) -> Call:
 REMEDIES = (
     Remedy(
         name="loader_workers",
-        summary="a process for each processor prepares batches, and stays for the next epoch",
-        how="DataLoader(dataset, num_workers=os.cpu_count(), persistent_workers=True)",
+        summary="a process for each available core prepares batches, and stays for the next epoch",
+        how="DataLoader(dataset, num_workers=len(os.sched_getaffinity(0)), persistent_workers=True)",
         shrinks=_PREPARING,
         source=_SOURCE,
         apply=_workers,
@@ -144,7 +144,7 @@ REMEDIES = (
     ),
     Remedy(
         name="pin_memory",
-        summary="batches lie in memory that a device copies from without waiting",
+        summary="batches lie in pinned memory, from which a device copies faster",
         how="DataLoader(dataset, pin_memory=True)",
         shrinks=("wait", "launch"),
         source=_SOURCE,
