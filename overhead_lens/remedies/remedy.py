@@ -139,11 +139,7 @@ _numbers = itertools.count(1)
 
 
 def with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a code object of its own, since Dynamo searches all that was compiled for a code object.
-
-    Raises:
-        NotApplicableError: It is nothing that can be copied.
-    """
+    """A copy with its own code object, if it has one: Dynamo searches all that was compiled for a code object."""
     if isinstance(function, types.FunctionType):
         return copied(function)
     if isinstance(function, types.MethodType):
@@ -156,7 +152,7 @@ def with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
         module.__dict__ = function.__dict__
         module.__class__ = type(kind.__name__, (kind,), {"forward": copied(forward), "__module__": kind.__module__})
         return module
-    raise NotApplicableError(f"a {type(function).__name__} cannot be compiled a second time in one process")
+    return function
 
 
 def copied(function: types.FunctionType) -> types.FunctionType:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.remedies.registry import built_in, defined_in
 from overhead_lens.remedies.remedy import Call, Context, NotApplicableError, Remedy, with_own_code
@@ -19,7 +17,7 @@ from overhead_lens.target import Target
 from overhead_lens.worker.importing import module_of
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.outputs import outcome_of
-from overhead_lens.worker.workload import Workload
+from overhead_lens.worker.workload import Workload, compiled
 
 VARIANT = "variant_"
 
@@ -104,7 +102,7 @@ def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Re
         function = with_own_code(function)
     changed_workload = dataclasses.replace(
         workload,
-        call=function if call.compile_options is None else torch.compile(function, **call.compile_options),
+        call=compiled(function, call.compile_options),
         original=function,
         args=call.args,
         keywords=call.keywords,

@@ -21,6 +21,7 @@ import torch
 from overhead_lens import scenario as scenarios
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.remedies.reached import PLAIN, holder_of, values_of
+from overhead_lens.remedies.remedy import copied, updated
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, name_of, summary_of
 from overhead_lens.worker.collector import collecting_rarely
@@ -177,7 +178,7 @@ def _checked(
         scenario=scenario,
         variant=variant,
         params=params,
-        call=original if compile_options is None else torch.compile(original, **compile_options),
+        call=compiled(original, compile_options),
         original=original,
         args=args,
         device=_named_device(params) or "cpu",
@@ -292,7 +293,23 @@ def recompiled(workload: Workload) -> Workload:
     forget = getattr(sys.modules.get("torch._dynamo.utils"), "clear_compilation_metrics", None)
     if forget is not None:
         forget()
-    return dataclasses.replace(workload, call=torch.compile(workload.original, **(workload.compile_options or {})))
+    return dataclasses.replace(workload, call=compiled(workload.original, workload.compile_options))
+
+
+def compiled(function: Callable[..., Any], options: Mapping[str, Any] | None) -> Callable[..., Any]:
+    """A function under torch.compile with these options; itself without.
+
+    Dynamo calls functions and modules of torch by a wrapper, whose one code object would hold what is compiled for all of them,
+    and for eight of them only. So each wrapper has a code object of its own.
+    """
+    if options is None:
+        return function
+    from torch._dynamo import external_utils
+
+    wrap = external_utils.wrap_inline
+    with updated([vars(external_utils)], {"wrap_inline": lambda inner: copied(wrap(inner))}):
+        call: Callable[..., Any] = torch.compile(function, **options)
+    return call
 
 
 def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, Any]:

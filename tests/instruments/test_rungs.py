@@ -146,6 +146,12 @@ def test_compiled_rungs_have_code_objects_and_so_entries_of_their_own(usual: dic
     assert entries(scaled.__code__) == []
 
 
+def test_rungs_of_a_function_under_no_grad_have_code_objects_of_their_own() -> None:
+    """Dynamo takes the wrapper of no_grad for torch's own code, and calls it by a function."""
+    found = built(workload(torch.no_grad()(scaled), X, W), "compiled", "compiled_inference_mode")
+    assert len({id(code_of(rung)) for rung in found.values()}) == 2
+
+
 @needs_filter
 def test_guards_filtered_has_no_guard_left(usual: dict[str, RungCall], monkeypatch: pytest.MonkeyPatch) -> None:
     def leaves(name: str) -> int:

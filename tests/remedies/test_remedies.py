@@ -220,6 +220,14 @@ def test_data_loaders_get_workers() -> None:
         remedied(workload(batches), [REMEDIES["no_loader_workers"]], Path())
 
 
+def test_a_loader_gets_a_worker_for_each_core_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
+    loader = torch.utils.data.DataLoader([1, 2])
+    with applied_to("loader_workers", loader).contexts[0]():
+        assert loader.num_workers == 3
+
+
 class Pids(torch.utils.data.Dataset[int]):
     """Eight samples, each the process that makes it."""
 
@@ -542,8 +550,28 @@ def test_code_objects_of_their_own() -> None:
     assert copy.weight is module.weight
     assert with_own_code(add).__code__ is not add.__code__
     assert with_own_code(module.forward)(torch.zeros(2)).tolist() == module.bias.tolist()
-    with pytest.raises(NotApplicableError, match="a builtin_function_or_method cannot be compiled a second time"):
-        with_own_code(torch.add)
+    assert with_own_code(torch.add) is torch.add
+
+
+@pytest.mark.parametrize(
+    "function",
+    [torch.nn.Sequential(torch.nn.ReLU()), torch.no_grad()(add), torch.relu, partial(torch.sum, dim=0)],
+    ids=["module", "decorated", "builtin", "partial"],
+)
+def test_every_way_to_compile_code_of_torch_is_compiled(function: Callable[..., Any]) -> None:
+    """Dynamo compiles eight times for one code object, then runs it as it is."""
+    graphs = []
+
+    def backend(graph: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    trials = Trials(workload(function, X), None, Path())
+    names = [f"compile_{number}" for number in range(10)]
+    compiled = replace(REMEDIES["compile"], apply=lambda call: call.compiled(backend=backend))
+    trials.known = {**trials.known, **dict.fromkeys(names, compiled)}
+    assert [trials.prepare(name)["output"] for name in names] == ["equal"] * 10
+    assert len(graphs) == 10
 
 
 # ---------------------------------------------------------------- what they change

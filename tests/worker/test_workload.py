@@ -160,6 +160,24 @@ def test_one_of_c_that_does_not_say_what_it_takes() -> None:
     assert load("torch:relu", "mine.py:one").variant == "relu"
 
 
+@pytest.mark.parametrize(
+    "function", [torch.relu, torch.no_grad()(lambda x: x + 1), torch.nn.ReLU()], ids=["builtin", "decorated", "module"]
+)
+def test_code_of_torch_is_compiled_for_each_workload(function: Any) -> None:
+    """Dynamo compiles eight times for one code object, and then runs it as it is."""
+    graphs = []
+
+    def backend(graph: torch.fx.GraphModule, _: object) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    for size in range(2, 12):
+        given = Arguments((torch.ones(size),))
+        workload = workloads.of_callable(function, given, {"backend": backend, "dynamic": False})
+        assert workload.call_once(workload.call).shape == (size,)
+    assert len(graphs) == 10
+
+
 def test_values_that_the_calling_process_has_changed_are_noted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
     (folder / "settled.py").write_text(

@@ -20,7 +20,7 @@ import torch
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import generated
 from overhead_lens.remedies.remedy import Context, copied, options_of, with_code
-from overhead_lens.worker.workload import NO_COMPILER, Workload, lacks_compiler
+from overhead_lens.worker.workload import NO_COMPILER, Workload, compiled, lacks_compiler
 
 # glibc's mallopt(3).
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
@@ -129,8 +129,7 @@ class _Builder:
         except ImportError:
             raise MeasurementError("this torch does not show its cache entries") from None
         copy = _copied(self._workload.original)
-        compiled = torch.compile(copy, **self._options())
-        compiled(*self._args)
+        compiled(copy, self._options())(*self._args)
         entries = cache_entries(copy.__code__)
         if not entries:
             raise MeasurementError("Dynamo compiled nothing: the call runs as it is")
@@ -166,8 +165,7 @@ class _Builder:
         given = self._options()
         if options:
             given["options"] = {**options_of(given.pop("mode", None)), **(given.get("options") or {}), **options}
-        compiled: Callable[..., Any] = torch.compile(_copied(self._workload.original), **given)
-        return compiled
+        return compiled(_copied(self._workload.original), given)
 
     def _options(self) -> dict[str, Any]:
         return dict(self._workload.compile_options or {})
