@@ -55,7 +55,7 @@ class State:
                 holder.write(holder.parts)
         for tensor, place, values in self._tensors.values():
             with torch.inference_mode(tensor.is_inference()), torch.no_grad():
-                if tensor.layout is not torch.strided or tensor.is_quantized:
+                if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
                     # torch does not say whether such a tensor has other memory now.
                     if not _same(tensor, values):
                         tensor.copy_(values)
@@ -102,8 +102,8 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """``torch.equal``, which knows no other layouts than the usual one."""
-    if one.layout is torch.strided:
+    """``torch.equal``, which knows no layout but the usual one, and no tensors without values."""
+    if one.layout is torch.strided and not one.is_meta:
         return bool(torch.equal(one, other))
     try:
         torch.testing.assert_close(one, other, rtol=0.0, atol=0.0)

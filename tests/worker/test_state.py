@@ -245,6 +245,12 @@ def test_tensors_of_other_layouts_are_compared_and_put_back(make: Callable[[floa
     torch.testing.assert_close(given, unchanged)
 
 
+def test_tensors_without_values_are_compared() -> None:
+    given = torch.ones(2, 3, device="meta")
+    base, again, other = (outcome_of(call, (given,)) for call in (torch.relu, torch.relu, torch.t))
+    assert [compared(base, each) for each in (again, other)] == [EQUAL, DIFFERS]
+
+
 def test_what_cannot_be_copied_is_unknown() -> None:
     deep: list[Any] = []
     for _ in range(5_000):
