@@ -6,6 +6,7 @@ import pytest
 
 from overhead_lens.errors import UsageError
 from overhead_lens.export.query import Answer, run_query
+from overhead_lens.export.tables import TABLES
 from overhead_lens.traces.analyzer import analyze_over_time
 from tests.drawn.timelines import CLASSIFIER, call, kernel, timed, trace_of
 
@@ -33,6 +34,10 @@ def test_what_json_has_no_number_for_is_text() -> None:
 
 def test_decimals_are_numbers() -> None:
     assert asked("select dur_ns * 0.5 from events").rows == ((5.0,),)
+
+
+def test_the_tables_are_those_of_the_guide() -> None:
+    assert {name for (name,) in asked("show tables").rows} == {*TABLES, "operators", "kernels"}
 
 
 def test_nothing_is_spilled_to_disk() -> None:
