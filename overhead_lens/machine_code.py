@@ -88,7 +88,8 @@ class MachineCode:
             if code is None:
                 return None
             _store(place, code)
-        return _linked(code, _count(described))
+        # One more says where the results go.
+        return _linked(code, _leaves(described) + 1)
 
     def _place(self, described: tuple[Described, ...]) -> Path:
         module, _, name = self.function.partition(":")
@@ -221,12 +222,8 @@ def _linked(code: bytes, count: int) -> Native:
     return partial(function, ctypes.byref(result), ctypes.byref(exception))
 
 
-def _count(described: Described) -> int:
-    """Integers that are passed for an argument, and one more for where the results go."""
-    return 1 + sum(_leaves(part) for part in described)
-
-
 def _leaves(part: Described) -> int:
+    """Integers that are passed for arguments."""
     if isinstance(part, tuple):
         return sum(map(_leaves, part))
     return 1 + int(part.partition("/")[2] or 0)

@@ -10,14 +10,12 @@ nothing but torch.
 from __future__ import annotations
 
 import difflib
-import importlib
 import importlib.machinery
-import importlib.util
 import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -120,13 +118,14 @@ def parse_target(text: str, inputs: str | None = None) -> Target:
     if target.file in builtin_paths().values():
         raise UsageError(f"{text} is built in and makes its own inputs: leave --inputs out")
     if _DOTTED.fullmatch(inputs) and not inputs.endswith(".py"):
-        return _with_inputs(target, Target(f"{_place(target)}:{inputs}", target.file, target.module, inputs))
+        text = f"{target.text.removesuffix(f':{target.name}')}:{inputs}"
+        return replace(target, inputs=Target(text, target.file, target.module, inputs))
     name = inputs.rpartition(":")[2]
     if not _DOTTED.fullmatch(name) or name.endswith(".py"):
         raise UsageError(
             f"--inputs names a function that returns the arguments, as make or my.py:make do, not {inputs}"
         )
-    return _with_inputs(target, _parse(inputs))
+    return replace(target, inputs=_parse(inputs))
 
 
 def _parse(text: str) -> Target:
@@ -157,15 +156,6 @@ def _is_module(name: str) -> bool:
     """Whether there is a top-level module of that name; a mere folder is none."""
     spec = importlib.machinery.PathFinder.find_spec(name, [str(Path.cwd()), *sys.path])
     return name in sys.builtin_module_names or (spec is not None and spec.origin is not None)
-
-
-def _with_inputs(target: Target, inputs: Target) -> Target:
-    return Target(target.text, target.file, target.module, target.name, inputs)
-
-
-def _place(target: Target) -> str:
-    """The target's text without the name after the colon."""
-    return target.text.removesuffix(f":{target.name}")
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -6,10 +6,10 @@ import gzip
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO
 
 from overhead_lens.errors import UsageError
 
@@ -37,11 +37,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def replacing_text(path: Path) -> Iterator[TextIO]:
     """The same for UTF-8 text, compressed where the name ends in ``.gz`` (same text, same bytes)."""
-    with replacing(path) as file:
+    with replacing(path) as file, ExitStack() as stack:
+        into: Any = file
         if path.name.endswith(".gz"):
-            packed = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=file, mtime=0))
-            with packed, TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
-                yield text
-        else:
-            with TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
-                yield text
+            into = stack.enter_context(gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=file, mtime=0))
+        yield stack.enter_context(TextIOWrapper(into, encoding="utf-8", newline="\n"))

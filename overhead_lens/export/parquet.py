@@ -75,8 +75,7 @@ def _tables(results: Sequence[TraceAnalysis | TraceFailure]) -> dict[str, list[_
     tables: dict[str, list[_Row]] = {name: [] for name in _COLUMNS}
     for number, result in enumerate(results):
         if isinstance(result, TraceFailure):
-            failed = (number, readable(result.path), None, None, None, None, None, readable(result.error))
-            tables["traces"].append(failed)
+            tables["traces"].append((number, readable(result.path), *[None] * 5, readable(result.error)))
             continue
         sizes = (result.rank, result.world_size, result.events, result.window.wall_ns, len(result.steps))
         tables["traces"].append((number, readable(result.path), *sizes, None))

@@ -81,8 +81,8 @@ class Classifier:
             rule for rule in self._rules if rule.event is not None or rule.event_category is not None
         )
         self._frame_rule = lru_cache(maxsize=None)(self._find_frame_rule)
-        self._event_verdict = lru_cache(maxsize=None)(self._find_event_verdict)
-        self._may_work = lru_cache(maxsize=None)(self._find_may_work)
+        self.event_verdict = lru_cache(maxsize=None)(self._find_event_verdict)
+        self.may_work = lru_cache(maxsize=None)(self._find_may_work)
 
     def classify(self, stack: Stack) -> Classified:
         """The stack's attribution, carried from the outermost frame inwards, and the frame to show."""
@@ -111,10 +111,6 @@ class Classifier:
             carried = _carry(rule, carried)
         return carried, shown_at
 
-    def may_work(self, frame: StackFrame) -> bool:
-        """Whether a ``mostly_own`` rule fits ``frame``."""
-        return self._may_work(frame)
-
     def knowing(self, working: frozenset[str] | None) -> Classifier:
         """The classifier whose ``mostly_own`` rules apply to these native symbols; None for all."""
         return Classifier(self._rules, working)
@@ -137,19 +133,17 @@ class Classifier:
         """The attribution of a trace event's self time."""
         return self.event_verdict(name, event_category)[0]
 
-    def event_verdict(self, name: str, event_category: str) -> tuple[Attribution, bool]:
-        """The attribution of a trace event's self time; and whether it keeps all events below it."""
-        return self._event_verdict(name, event_category)
-
     def _find_frame_rule(self, frame: StackFrame, callers: tuple[str, ...]) -> Rule | None:
         works = self._working is None or frame.function in self._working
         rules = (rule for rule in self._rules if works or not rule.mostly_own)
         return next((rule for rule in rules if rule.fits_frame(frame, callers)), None)
 
     def _find_may_work(self, frame: StackFrame) -> bool:
+        """Whether a ``mostly_own`` rule fits ``frame``."""
         return any(rule.mostly_own and rule.fits_frame(frame, (UNATTRIBUTED.category,)) for rule in self._rules)
 
     def _find_event_verdict(self, name: str, event_category: str) -> tuple[Attribution, bool]:
+        """The attribution of a trace event's self time; and whether it keeps all events below it."""
         rule = next((rule for rule in self._event_rules if rule.fits_event(name, event_category)), None)
         return (UNATTRIBUTED, False) if rule is None else (rule.attribution, rule.scope)
 

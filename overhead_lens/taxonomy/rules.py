@@ -141,19 +141,11 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
     for key, names, known in (("under", under, _CALLERS), ("calls", {calls} - {""}, set(HOST_CATEGORIES))):
         if not names <= known:
             raise UsageError(f"{where}: {key!r} names an unknown category")
-    native, module, file, function, event, event_category = (
-        _pattern(entry.get(name), f"{where}, {name}") for name in _PATTERNS
-    )
     return Rule(
         Attribution(category, part),
-        native,
-        module,
-        file,
-        function,
-        event,
-        event_category,
-        under,
-        calls,
+        **{name: _pattern(entry.get(name), f"{where}, {name}") for name in _PATTERNS},
+        under=under,
+        calls=calls,
         scope=bool(entry.get("scope")),
         shown=bool(entry.get("shown", category != NEUTRAL)),
         mostly_own=bool(entry.get("mostly_own")),

@@ -82,10 +82,6 @@ def _budget_lane(analysis: TraceAnalysis) -> Lane:
     return Lane(BUDGET_LANE, host_slices(analysis.host, start_ns=analysis.window.start_ns), description=description)
 
 
-def _named(name: str) -> str:
-    return f" ({readable(name)})" if name else ""
-
-
 def _steps_lane(analysis: TraceAnalysis) -> Lane:
     slices = (piece for step in analysis.steps for piece in _step_slices(step))
     description = (
@@ -114,8 +110,9 @@ def _devices(analyzed: Analyzed, events: pd.DataFrame, streams: list[Lane]) -> I
 
 
 def _device_lane(device: DeviceBudget, events: pd.DataFrame, pieces: TracePieces) -> Lane:
+    name = f" ({readable(device.name)})" if device.name else ""
     description = (
-        f"Device {device.device}{_named(device.name)}: busy, and idle by what the host was doing when it should have fed it; "
+        f"Device {device.device}{name}: busy, and idle by what the host was doing when it should have fed it; "
         "'queue' is after the launch."
     )
     return Lane(f"Device {device.device}", _device_slices(int(device.device), events, pieces), description=description)

@@ -7,7 +7,6 @@ of this package and its rules. A row with a wrong digest is ignored.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,11 +54,8 @@ def load() -> dict[str, str]:
 def save(texts: Mapping[str, str]) -> str | None:
     """Replace the cached texts, all or none; returns the reason if they cannot be written."""
     rows = [(key, _VERSION, text, _digest(key, text)) for key, text in texts.items()]
-    partial = place().with_name(f"{place().name}.{os.getpid()}")
     try:
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(rows, columns=_COLUMNS).to_parquet(partial, index=False)
-        os.replace(partial, place())
+        user_cache.replace(place(), pd.DataFrame(rows, columns=_COLUMNS).to_parquet(index=False))
     except OSError as error:
         return f"the analyses cannot be kept in {place().parent}: {error.strerror or error}"
     return None
