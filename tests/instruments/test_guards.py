@@ -264,3 +264,35 @@ def test_guards_that_no_call_reaches_are_not_listed(monkeypatch: pytest.MonkeyPa
     # A call that fits none, as after too many compilations, checks all of them.
     other = of_callable(doubled, Arguments((torch.ones(2, dtype=torch.int64),)), {"backend": "eager"})
     assert listed(other) == (["L['x']", "L['x']"], False)
+
+
+class Scaled(torch.nn.Module):
+    """A module as programs define it."""
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        return given * 2
+
+
+def negated(given: torch.Tensor) -> torch.Tensor:
+    return -given
+
+
+@pytest.mark.parametrize(
+    ("function", "source"),
+    [
+        (Scaled(), "L['given']"),
+        (Scaled().forward, "L['given']"),
+        (torch.nn.Sequential(torch.nn.ReLU()), "L['args'][0]"),
+        (torch.no_grad()(negated), "L['args'][0]"),
+        (torch.relu, "L['args'][0]"),
+    ],
+    ids=["module", "method", "torch's module", "decorated", "builtin"],
+)
+def test_guards_of_what_is_no_plain_function(function: Any, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_timed", lambda calls: ({number: [1.0] for number in calls}, {}))
+    workload = of_callable(function, Arguments((torch.ones(2),)), {"backend": "eager"})
+    compile_call(workload)
+    found = msgspec.convert(listing.list_guards(session_of(workload)), Guards)
+    assert [each.source for each in found.guards if each.type == "TENSOR_MATCH"] == [source]
+    assert ([each.reason for each in found.guards if each.reason], found.reason) == ([], None)
+    assert found.tree is not None

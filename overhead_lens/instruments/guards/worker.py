@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,8 +62,8 @@ def list_guards(session: Session) -> dict[str, Any]:
     try:
         from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
 
-        entries = cache_entries(workload.original.__code__)
-        values = _scope(workload)
+        function, values = _compiled(workload)
+        entries = cache_entries(function.__code__)
         fitting = (number for number, entry in enumerate(entries, 1) if entry.guard_manager.root.check(values["L"]))
         entries = entries[: next(fitting, len(entries))]
         leaves = [leaf for entry in entries for leaf in _leaves(entry.guard_manager.root, values)]
@@ -85,14 +86,23 @@ def list_guards(session: Session) -> dict[str, Any]:
     return listed
 
 
-def _scope(workload: Workload) -> dict[str, Any]:
-    """Names in the sources of guards: ``L`` the arguments by name, ``G`` the function's globals, Dynamo's helpers."""
+def _compiled(workload: Workload) -> tuple[Any, dict[str, Any]]:
+    """The function whose code Dynamo compiled, and the names in its guards: ``L`` its variables, ``G`` its globals, helpers.
+
+    It is the workload's own, a module's ``forward``, or the wrapper around code of torch.
+    """
     from torch._dynamo import guards
 
-    bound = workload.call_once(inspect.signature(workload.original).bind)
+    function: Any = getattr(workload.call, "forward", workload.call)._torchdynamo_orig_callable  # noqa: SLF001
+    if getattr(function, "__func__", None) is torch.nn.Module.__call__:
+        function = function.__self__.forward
+    plain = getattr(function, "__func__", function)
+    itself = () if plain is function else (function.__self__,)
+    bound = workload.call_once(partial(inspect.signature(plain).bind, *itself))
     bound.apply_defaults()
+    around = inspect.getclosurevars(plain).nonlocals
     helpers = guards._get_closure_vars()  # noqa: SLF001
-    return {**helpers, "L": dict(bound.arguments), "G": workload.original.__globals__}
+    return plain, {**helpers, "L": {**bound.arguments, **around}, "G": plain.__globals__}
 
 
 def _leaves(manager: Any, scope: Mapping[str, Any]) -> list[_Leaf]:
