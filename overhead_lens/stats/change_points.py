@@ -39,9 +39,11 @@ _FIRST = 200
 
 _SEED = 20_240_229
 
-# Of a normal distribution: standard deviation per median absolute deviation, and error of a median per error of a mean.
+# Of a normal distribution: standard deviation per median absolute deviation; error of a median per error of a mean, for three
+# values or more; the number of standard deviations that 5 % of values exceed.
 _PER_MAD = 1.4826
 _PER_MEAN = 1.2533
+_QUANTILE = 1.96
 # Efficiency of a median absolute deviation beside a standard deviation (Rousseeuw and Croux, 1993).
 _EFFICIENCY = 0.37
 # Share of the likelihood that contains the place of a small step in normal noise in 95 % of drawn histories.
@@ -104,22 +106,22 @@ def find_cuts(values: Floats, errors: Floats) -> list[Cut]:
 def shifts_at(values: Floats, errors: Floats, positions: Sequence[int]) -> list[list[LevelShift]]:
     """Shifts of all series, by cut."""
     bounds = [0, *positions, values.shape[1]]
-    spread = _spread(values, errors, bounds)
-    degrees_of_freedom = _degrees_of_freedom(bounds)
+    spread, degrees_of_freedom = _spread(values, errors, bounds)
     return [_shifts(values, spread, bounds[at : at + 3], degrees_of_freedom) for at in range(len(positions))]
 
 
 def levels_between(values: Floats, errors: Floats, positions: Sequence[int]) -> list[list[Level]]:
     """Levels between the cuts, by series."""
     bounds = [0, *positions, values.shape[1]]
-    spread = _spread(values, errors, bounds)
-    quantile = t_quantile(0.025, _degrees_of_freedom(bounds))
+    spread, degrees_of_freedom = _spread(values, errors, bounds)
+    quantile = t_quantile(0.025, degrees_of_freedom)
     by_series = []
     for series, scatter in zip(values, spread, strict=True):
         levels = []
         for start, end in itertools.pairwise(bounds):
             middle = float(np.median(series[start:end]))
-            half = float(quantile * _PER_MEAN * scatter / (end - start) ** 0.5)
+            per_mean = _PER_MEAN if end - start > 2 else 1.0
+            half = float(quantile * per_mean * scatter / (end - start) ** 0.5)
             levels.append(Level(middle, (middle - half, middle + half)))
         by_series.append(levels)
     return by_series
@@ -205,19 +207,16 @@ def _orders(count: int) -> npt.NDArray[np.intp]:
     return np.concatenate([np.arange(count)[None, :], draws.argsort(axis=1)])
 
 
-def _spread(values: Floats, errors: Floats, bounds: Sequence[int]) -> Floats:
-    """Standard deviation of one capture about its segment, per series."""
+def _spread(values: Floats, errors: Floats, bounds: Sequence[int]) -> tuple[Floats, int]:
+    """Standard deviation of one capture about its segment, per series, and its degrees of freedom."""
     stretches = [values[:, start:end] for start, end in itertools.pairwise(bounds)]
     residuals = np.concatenate([stretch - np.median(stretch, axis=1, keepdims=True) for stretch in stretches], axis=1)
     count, levels = values.shape[1], len(bounds) - 1
+    degrees_of_freedom = max(1, round(_EFFICIENCY * (count - levels)))
     scatter = _PER_MAD * np.median(np.abs(residuals), axis=1) * (count / max(count - levels, 1)) ** 0.5
-    spread: Floats = np.maximum(scatter, np.median(errors, axis=1))
-    return spread
-
-
-def _degrees_of_freedom(bounds: Sequence[int]) -> int:
-    """Degrees of freedom of the spread."""
-    return max(1, round(_EFFICIENCY * (bounds[-1] - len(bounds) + 1)))
+    # Student's t allows for the error of the scatter; the errors that captures state have none.
+    known = np.median(errors, axis=1) * _QUANTILE / t_quantile(0.025, degrees_of_freedom)
+    return np.maximum(scatter, known), degrees_of_freedom
 
 
 def _shifts(values: Floats, spread: Floats, bounds: Sequence[int], degrees_of_freedom: int) -> list[LevelShift]:

@@ -170,14 +170,23 @@ def test_levels_are_the_medians_of_the_stretches() -> None:
 # Exact quantiles of Student's t at 97.5 %; a median absolute deviation of n captures knows as much as 0.37 n.
 @pytest.mark.parametrize(("count", "quantile"), [(3, 12.7062), (5, 12.7062), (6, 4.3027), (7, 4.3027), (15, 2.5706)])
 def test_an_interval_of_few_captures_is_that_of_student(count: int, quantile: float) -> None:
-    values = np.full((1, count), 100.0)
-    (level,) = levels_between(values, np.full((1, count), 2.0), [])[0]
-    half = quantile * 1.2533 * 2.0 / math.sqrt(count)
+    # A median absolute deviation of 2.
+    values = 100.0 + 2.0 * np.sign(2 * np.arange(count)[None, :] - (count - 1))
+    (level,) = levels_between(values, np.zeros((1, count)), [])[0]
+    half = quantile * 1.2533 * 1.4826 * 2.0 / math.sqrt(count - 1)
+    assert level.ci95 == pytest.approx((100.0 - half, 100.0 + half), rel=1e-5)
+
+
+@pytest.mark.parametrize(("count", "factor"), [(1, 1.0), (2, 1.0), (3, 1.2533)])
+def test_captures_that_agree_are_as_uncertain_as_their_own_intervals(count: int, factor: float) -> None:
+    (level,) = levels_between(np.full((1, count), 100.0), np.full((1, count), 2.0), [])[0]
+    half = 1.96 * factor * 2.0 / math.sqrt(count)
     assert level.ci95 == pytest.approx((100.0 - half, 100.0 + half), rel=1e-5)
 
 
 def test_a_shift_has_the_interval_of_student_too() -> None:
-    values = np.array([[100.0] * 3 + [150.0] * 3])
-    ((shift,),) = shifts_at(values, np.full((1, 6), 2.0), [3])
-    half = 12.7062 * 1.2533 * 2.0 * math.sqrt(2 / 3)
-    assert (shift.delta, shift.ci95) == (50.0, pytest.approx((50.0 - half, 50.0 + half), rel=1e-5))
+    values = np.array([[98.0, 100.0, 102.0, 148.0, 150.0, 152.0]])
+    error = 1.2533 * math.sqrt(2 / 3)
+    for stated, half in ((0.0, 12.7062 * 1.4826 * 2.0 * math.sqrt(6 / 4)), (100.0, 1.96 * 100.0)):
+        ((shift,),) = shifts_at(values, np.full((1, 6), stated), [3])
+        assert (shift.delta, shift.ci95) == (50.0, pytest.approx((50.0 - half * error, 50.0 + half * error), rel=1e-4))
