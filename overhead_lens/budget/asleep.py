@@ -13,16 +13,14 @@ as the other stacks are. Reading a file that is in memory looks like sleep in I/
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-
-from overhead_lens.budget.shares import Shares, moved_between, reweighted
+from overhead_lens.budget.shares import Shares, moved, reweighted
 from overhead_lens.taxonomy.classifier import UNATTRIBUTED
 from overhead_lens.taxonomy.rules import Attribution
 
 FEWEST_AWAKE = 30
-"""Stacks of a thread that is awake, below which its budget is not corrected for sleep."""
+"""Fewer stacks of a thread awake do not show what it does."""
 
 # A device or the end of a parallel region may be waited for on a core.
 _ASLEEP = frozenset(Attribution("wait", part) for part in ("gil", "lock", "io", "data"))
@@ -58,32 +56,11 @@ def bounded(shares: Shares, sleep: Slept) -> Shares:
         return shares
     if (1.0 - sleep.by_stacks) * shares.weight >= FEWEST_AWAKE:
         return reweighted(shares, _ASLEEP.__contains__, sleep.at_most)
-    return _moved(shares, sleep)
+    return moved(shares, "wait", _ASLEEP, 1.0 - sleep.at_most / sleep.by_stacks, UNATTRIBUTED, _RAN)
 
 
-def _moved(shares: Shares, sleep: Slept) -> Shares:
-    """The shares with the sleep beyond the bound moved to ``unattributed``."""
-    scale = sleep.at_most / sleep.by_stacks
-    moved = (sleep.by_stacks - sleep.at_most) * shares.weight
-    attributions = {
-        attribution: weight * (scale if attribution in _ASLEEP else 1.0)
-        for attribution, weight in shares.attributions.items()
-    }
-    attributions[UNATTRIBUTED] = attributions.get(UNATTRIBUTED, 0.0) + moved
-    of_wait = moved / shares.weight / shares.share("wait")
-    frames = {category: dict(weights) for category, weights in shares.frames.items()}
-    frames["wait"] = {frame: weight * (1.0 - of_wait) for frame, weight in frames["wait"].items()}
-    frames.setdefault(UNATTRIBUTED.category, {})[_RAN] = moved
-    replicates, per_process = (
-        moved_between(each, "wait", UNATTRIBUTED.category, of_wait) for each in (shares.replicates, shares.per_process)
-    )
-    counts = {key: stacks * (1.0 - of_wait * (key[0] == "wait")) for key, stacks in shares.counts.items()}
-    beyond = sum((shares.counts[key] - counts[key] for key in counts), np.zeros(()))
-    return replace(
-        shares,
-        attributions=attributions,
-        frames=frames,
-        replicates=replicates,
-        per_process=per_process,
-        counts={**counts, (UNATTRIBUTED.category, _RAN): beyond},
-    )
+def why_unattributed(costliest: str) -> str:
+    """Why time is unattributed, by its costliest frame."""
+    if costliest == _RAN:
+        return "the thread's CPU clock ran while its stacks show it waiting"
+    return "no rule claims the frames listed under it"

@@ -20,11 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead_lens.budget.asleep import FEWEST_AWAKE
-from overhead_lens.budget.shares import Shares, shares_of_blocks, shares_of_time
+from overhead_lens.budget.shares import Shares, divided, shares_of_blocks, shares_of_time
 from overhead_lens.budget.threads import in_blocks
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.stack import Stack
-from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
@@ -148,8 +147,8 @@ def with_backward(shares: Shares, work: Shares | None, worked_share: float) -> S
         shares,
         attributions=attributions,
         frames=frames,
-        replicates=_divided(shares.replicates, of_wait, work.replicates),
-        per_process=_divided(shares.per_process, of_wait, mean),
+        replicates=divided(shares.replicates, _WAIT, of_wait, work.replicates),
+        per_process=divided(shares.per_process, _WAIT, of_wait, mean),
     )
 
 
@@ -163,12 +162,3 @@ def backward_warning(work: Shares | None, worked_share: float) -> Iterator[str]:
     else:
         shown = "its stacks show" if work.evidence == "samples" else "the trace shows"
         yield f"{works}: this part is divided as {shown}"
-
-
-def _divided(rows: Floats, of_wait: float, among: Floats) -> Floats:
-    """Rows, shape ``(n, categories)``, with a share of ``wait`` divided among the categories."""
-    at = HOST_CATEGORIES.index(_WAIT)
-    moved = of_wait * rows[:, at : at + 1]
-    divided: Floats = rows + moved * among
-    divided[:, at] -= moved[:, 0]
-    return divided

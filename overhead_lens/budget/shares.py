@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from overhead_lens.taxonomy.rules import Attribution
 KERNEL = Attribution("kernel")
 PAGE_FAULT = Attribution("allocation", "page_fault")
 
-_FIRST_TOUCH = "page faults: first touch of fresh memory"
+FIRST_TOUCH = "page faults: first touch of fresh memory"
 
 _SEED = 20_240_301
 
@@ -112,35 +112,51 @@ def shares_of_blocks(blocks: Sequence[Sequence[Stack]], classifier: Classifier) 
 
 
 def with_page_faults(shares: Shares, fault_share: float) -> Shares:
-    """Move ``fault_share`` (0 to 1) of every kernel frame and its stacks to ``allocation/page_fault``; replicates stay."""
-    if fault_share == 0:
+    """The shares with ``fault_share`` (0 to 1) of all kernels as ``allocation/page_fault``."""
+    kernels = {attribution for attribution in shares.attributions if attribution.category == "kernel"}
+    return moved(shares, "kernel", kernels, fault_share, PAGE_FAULT, FIRST_TOUCH)
+
+
+def moved(
+    shares: Shares, category: str, chosen: Container[Attribution], share: float, target: Attribution, frame: str
+) -> Shares:
+    """The shares with ``share`` (0 to 1) of a category's ``chosen`` attributions as ``target``, in a ``frame`` of its own.
+
+    Frames and stacks do not tell the attributions of a category apart: all of them shrink alike.
+    """
+    weight = share * sum(own for attribution, own in shares.attributions.items() if attribution in chosen)
+    if not weight:
         return shares
-    faults = shares.share("kernel") * shares.weight * fault_share
     attributions = {
-        attribution: weight * (1 - fault_share * (attribution.category == "kernel"))
-        for attribution, weight in shares.attributions.items()
+        attribution: own * (1 - share if attribution in chosen else 1)
+        for attribution, own in shares.attributions.items()
     }
-    frames = {category: dict(weights) for category, weights in shares.frames.items()}
-    frames["kernel"] = {frame: weight * (1 - fault_share) for frame, weight in frames["kernel"].items()}
-    frames.setdefault("allocation", {})[_FIRST_TOUCH] = faults
-    of_kernel = {key: stacks for key, stacks in shares.counts.items() if key[0] == "kernel"}
-    counts = {**shares.counts, **{key: stacks * (1 - fault_share) for key, stacks in of_kernel.items()}}
+    attributions[target] = attributions.get(target, 0.0) + weight
+    of_category = weight / shares.weight / shares.share(category)
+    frames = {name: dict(weights) for name, weights in shares.frames.items()}
+    frames[category] = {name: own * (1 - of_category) for name, own in frames[category].items()}
+    into, key = frames.setdefault(target.category, {}), (target.category, frame)
+    into[frame] = into.get(frame, 0.0) + weight
+    counts = {each: stacks * (1 - of_category * (each[0] == category)) for each, stacks in shares.counts.items()}
+    counts[key] = sum((shares.counts[each] - left for each, left in counts.items()), counts.get(key, np.zeros(())))
+    among = np.eye(len(HOST_CATEGORIES))[HOST_CATEGORIES.index(target.category)]
     return replace(
         shares,
-        attributions={**attributions, PAGE_FAULT: faults},
+        attributions=attributions,
         frames=frames,
-        per_process=moved_between(shares.per_process, "kernel", "allocation", fault_share),
-        counts={**counts, ("allocation", _FIRST_TOUCH): fault_share * sum(of_kernel.values(), np.zeros(()))},
+        replicates=divided(shares.replicates, category, of_category, among),
+        per_process=divided(shares.per_process, category, of_category, among),
+        counts=counts,
     )
 
 
-def moved_between(rows: Floats, source: str, target: str, share: float) -> Floats:
-    """Rows, shape ``(n, categories)``, with a share of one category moved to another."""
-    one, other = HOST_CATEGORIES.index(source), HOST_CATEGORIES.index(target)
-    moved: Floats = rows.copy()
-    moved[:, other] += share * moved[:, one]
-    moved[:, one] *= 1.0 - share
-    return moved
+def divided(rows: Floats, category: str, share: float, among: Floats) -> Floats:
+    """Rows, shape ``(n, categories)``, with a share of one category divided among the categories."""
+    at = HOST_CATEGORIES.index(category)
+    given = share * rows[:, at : at + 1]
+    mixed: Floats = rows + given * among
+    mixed[:, at] -= given[:, 0]
+    return mixed
 
 
 def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: float) -> Shares:
@@ -153,20 +169,21 @@ def reweighted(shares: Shares, is_chosen: Callable[[Attribution], bool], share: 
         attribution: weight * (inside if is_chosen(attribution) else outside)
         for attribution, weight in shares.attributions.items()
     }
-    factors = np.array([_factor(name, shares, attributions) for name in HOST_CATEGORIES])
-    replicates, per_process = shares.replicates * factors, shares.per_process * factors
-    counts = {key: stacks * float(factors[HOST_CATEGORIES.index(key[0])]) for key, stacks in shares.counts.items()}
-    frames = {
-        category: {frame: weight * float(factors[HOST_CATEGORIES.index(category)]) for frame, weight in weights.items()}
-        for category, weights in shares.frames.items()
-    }
+    factors = {name: _factor(name, shares, attributions) for name in HOST_CATEGORIES}
+    by_category = np.array(list(factors.values()))
+    replicates, per_process = shares.replicates * by_category, shares.per_process * by_category
     return replace(
         shares,
         attributions=attributions,
-        frames=frames,
+        frames={
+            category: {frame: weight * factors[category] for frame, weight in weights.items()}
+            for category, weights in shares.frames.items()
+        },
+        # These calls count as allocation.
+        memory_calls=shares.memory_calls * factors["allocation"],
         replicates=replicates / replicates.sum(axis=1, keepdims=True),
         per_process=per_process / per_process.sum(axis=1, keepdims=True),
-        counts=counts,
+        counts={key: stacks * factors[key[0]] for key, stacks in shares.counts.items()},
     )
 
 

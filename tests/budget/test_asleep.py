@@ -60,6 +60,16 @@ def test_few_stacks_awake_do_not_say_what_it_did() -> None:
     assert sum(after.counts.values()) == pytest.approx([200])
 
 
+def test_sleep_that_is_cut_twice_is_all_there() -> None:
+    before = shares(python=2, io=38)
+    once = bounded(before, slept(before, 0.6))
+    twice = bounded(once, slept(once, 0.3))
+    closes(twice)
+    expected = {"python": 0.05, "wait": 0.3, "unattributed": 0.65}
+    assert {name: twice.share(name) for name in expected} == pytest.approx(expected)
+    assert sum(twice.counts.values()) == pytest.approx([40])
+
+
 def test_input_may_take_a_core_in_the_system() -> None:
     before = shares(python=40, io=60)
     assert slept(before, 0.1, in_system=0.3) == Slept(0.6, 0.4)

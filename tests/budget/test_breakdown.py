@@ -220,6 +220,19 @@ def test_a_call_waits_no_longer_than_its_cpu_clock_leaves() -> None:
     ) in found.breakdown.warnings
 
 
+def test_calls_for_memory_are_awake_for_as_long_as_the_cpu_clock_leaves() -> None:
+    """Stacks show it asleep for 60 % of the time, its clock for 20 %: what they show it doing awake takes twice as long."""
+    stacks = [
+        stack(USER, BINDING, ENTRY, KERNEL, count=180),
+        stack(USER, BINDING, ENTRY, "munmap (libc.so.6)", count=60),
+        stack(USER, "futex (libc.so.6)", count=360),
+    ]
+    found = budget(stacks, clock(100_000, faults=50, system_ns=40_000).assign(cpu_ns=10 * 80_000))
+    # 40,000 ns in the system, half of them in munmap.
+    assert ns(found) == {"allocation": 40_000, "kernel": 40_000, "wait": 20_000}
+    assert parts(found, "allocation") == {"storage": 20_000, "page_fault": 20_000}
+
+
 def test_page_faults_are_a_share_of_what_their_blocks_ran() -> None:
     """One block of four was five times as long, in its faults too: the steady call had fewer."""
     stacks = [stack(USER, BINDING, ENTRY, KERNEL)]
