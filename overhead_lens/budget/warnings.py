@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from overhead_lens.budget import thresholds
+from overhead_lens.budget.asleep import why_unattributed
 from overhead_lens.budget.backward import waiting_share
 from overhead_lens.budget.model import Floor, Wall
 from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.trace import TraceBudget
-from overhead_lens.budget.wall import DEVICE_MEMORY, compiles_at_times
+from overhead_lens.budget.wall import DEVICE_MEMORY, compiles_at_times, waited
 from overhead_lens.instruments.peaks.evidence import Level, Peaks
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work
@@ -108,7 +109,8 @@ def share_warnings(
         yield f"{waits:.0%} is waiting for a backward pass on another thread: stacks overstate it, and no trace tells by how much"
     share = shares.share("unattributed")
     if share > thresholds.UNATTRIBUTED_SHARE:
-        reason = "no rule claims the frames listed under it"
+        frames = shares.frames.get("unattributed", {})
+        reason = why_unattributed(max(frames, key=frames.__getitem__, default=""))
         if hides_kernels:
             reason = "the trace does not tell the kernels of compiled code from its Python, and they could not be called alone"
         yield f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: {reason}"

@@ -233,6 +233,14 @@ def test_calls_for_memory_are_awake_for_as_long_as_the_cpu_clock_leaves() -> Non
     assert parts(found, "allocation") == {"storage": 20_000, "page_fault": 20_000}
 
 
+def test_time_that_few_stacks_show_awake_lacks_no_rule() -> None:
+    stacks = [stack(USER, count=20), stack(USER, "futex (libc.so.6)", count=180)]
+    found = budget(stacks, clock(1_000).assign(cpu_ns=10 * 500))
+    assert ns(found) == {"python": 100, "wait": 500, "unattributed": 400}
+    (warned,) = [line for line in found.breakdown.warnings if " is unattributed: " in line]
+    assert warned == "40.0% (400 ns) is unattributed: the thread's CPU clock ran while its stacks show it waiting"
+
+
 def test_page_faults_are_a_share_of_what_their_blocks_ran() -> None:
     """One block of four was five times as long, in its faults too: the steady call had fewer."""
     stacks = [stack(USER, BINDING, ENTRY, KERNEL)]

@@ -121,6 +121,12 @@ def test_what_a_reader_must_know(tmp_path: Path) -> None:
     )
 
 
+def test_time_that_few_stacks_show_awake_lacks_no_rule(tmp_path: Path) -> None:
+    found = drawn(tmp_path / "p", *thread(10, "MainThread", 10, 990), running=[(10, 0.5)])
+    reason = "the thread's CPU clock ran while its stacks show it waiting"
+    assert f"49.0% of the first thread is unattributed: {reason}" in found.warnings
+
+
 def test_a_main_thread_that_runs_no_python(tmp_path: Path) -> None:
     found = drawn(tmp_path / "p", *thread(11, "only", 1000))
     assert found.warnings[0] == "the main thread gave no stack: it runs no Python"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from overhead_lens.budget.asleep import why_unattributed
 from overhead_lens.budget.threads import ThreadBudget, is_main, thread_budgets, thread_warnings
 from overhead_lens.budget.thresholds import UNATTRIBUTED_SHARE, UNREADABLE_STACKS_SHARE
 from overhead_lens.captures.files import KINETO
@@ -132,9 +133,10 @@ def _warnings(meta: ProcessMeta, threads: Sequence[ThreadBudget]) -> Iterator[st
         yield f"only {first.samples} samples of the main thread: a category of 1 % is uncertain by {points:.1f} points"
     if meta.errors > UNREADABLE_STACKS_SHARE * (meta.samples + meta.errors):
         yield f"{meta.errors} of {meta.samples + meta.errors} stacks could not be read: the shares are of the others"
-    share = first.category("unattributed").share
-    if share > UNATTRIBUTED_SHARE:
-        yield f"{share:.1%} of the first thread is unattributed: no rule claims the frames listed under it"
+    unknown = first.category("unattributed")
+    if unknown.share > UNATTRIBUTED_SHARE:
+        reason = why_unattributed(unknown.top[0].frame)
+        yield f"{unknown.share:.1%} of the first thread is unattributed: {reason}"
     yield from thread_warnings(meta.unplaced, first.host, ((thread.called, thread.slept) for thread in threads))
     partly = [thread for thread in threads if thread.seen_share < _THERE_SHARE]
     if partly:
