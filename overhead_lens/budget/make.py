@@ -165,16 +165,17 @@ def _warnings(
     traced: TraceBudget | None,
 ) -> Iterator[str]:
     """Warnings of the recording, then of the blocks (``used_blocks`` are used), shares, trace, faults and memory."""
-    meta, clock = evidence.meta, evidence.clock
+    meta, clock, samples = evidence.meta, evidence.clock, evidence.samples
     yield from meta.warnings
     yield from compile_warnings(clock, shares)
     yield from clock_warnings(clock, len(used_blocks), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
-    yield from share_warnings(shares, wall_ns, evidence.samples.sampled, traced, has_stacks=bool(evidence.stacks))
+    yield from share_warnings(shares, wall_ns, samples.sampled, traced, has_stacks=bool(samples.stacks))
     if traced is not None:
         yield from trace_warnings(traced.sum_ns, traced.bare_ns)
         yield from set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)
     yield from fault_warnings(estimate_per_call(used_blocks, "minor_faults", statistic="mean").value, fault_ns, wall_ns)
-    yield from peak_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind)
+    in_hot_loop = meta.caches == HOT_CACHES
+    yield from peak_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind, in_hot_loop=in_hot_loop)
 
 
 def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:

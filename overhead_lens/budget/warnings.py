@@ -142,8 +142,10 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> Iterator[
     )
 
 
-def peak_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: str) -> Iterator[str]:
-    """Arithmetic or memory traffic above the measured peak, or data that stays in a cache."""
+def peak_warnings(
+    work: Work | None, wall: Wall, peaks: Peaks | None, device: str, *, in_hot_loop: bool = True
+) -> Iterator[str]:
+    """Arithmetic or memory traffic above the measured peak, or data that a hot loop keeps in a cache."""
     if work is None or peaks is None or wall.floor is None or wall.ns == 0:
         return
     yield from _above_arithmetic(wall, wall.floor)
@@ -155,7 +157,7 @@ def peak_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: st
         return
     level = peaks.level_of(work.bytes)
     above_peak = [*_above_peak(work.bytes, wall.ns, level.bytes_per_s, level.name)]
-    yield from above_peak or _cached(work.bytes, wall, peaks.copy, level)
+    yield from above_peak or (_cached(work.bytes, wall, peaks.copy, level) if in_hot_loop else ())
 
 
 def _above_arithmetic(wall: Wall, floor: Floor) -> Iterator[str]:

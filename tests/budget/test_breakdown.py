@@ -241,6 +241,21 @@ def test_time_that_few_stacks_show_awake_lacks_no_rule() -> None:
     assert warned == "40.0% (400 ns) is unattributed: the thread's CPU clock ran while its stacks show it waiting"
 
 
+def test_only_a_hot_loop_reads_caches() -> None:
+    levels = [
+        {"level": "L2", "bytes": 1 << 20, "capacity_bytes": 2 << 20, "bytes_per_s": 2e11},
+        {"level": "DRAM", "bytes": 1 << 27, "capacity_bytes": None, "bytes_per_s": 2.5e10},
+    ]
+    peaks, work = {"copy": levels, "flops_per_s": 1e11}, {"units": 1, "flops": 0, "bytes": 1_000_000}
+
+    def read_caches(**environment: str) -> bool:
+        made = budget([stack(USER)], clock(10_000), peaks=peaks, work=work, environment=environment)
+        return any("repeated calls read cache" in line for line in made.breakdown.warnings)
+
+    assert read_caches()
+    assert not read_caches(caches="caches displaced by 64 MB")
+
+
 def test_page_faults_are_a_share_of_what_their_blocks_ran() -> None:
     """One block of four was five times as long, in its faults too: the steady call had fewer."""
     stacks = [stack(USER, BINDING, ENTRY, KERNEL)]

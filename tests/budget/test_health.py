@@ -36,12 +36,12 @@ PEAKS: dict[str, Any] = {
 
 
 def warn(
-    size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, Any] = PEAKS, flops: int = 0
+    size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, Any] = PEAKS, flops: int = 0, **how: bool
 ) -> list[str]:
     work, known = Work(flops=flops, bytes=size_bytes), drawn_peaks(peaks)
     floor = make_floor(work, known, device)
     wall = Wall(wall_ns, (wall_ns, wall_ns), 5, 100, 1_000, floor.ns if floor else 0.0, floor)
-    return list(peak_warnings(work, wall, known, device))
+    return list(peak_warnings(work, wall, known, device, **how))
 
 
 def test_faster_than_float32_arithmetic() -> None:
@@ -97,6 +97,12 @@ def test_a_working_set_in_cache() -> None:
             " enlarge the inputs to measure that"
         )
     ]
+
+
+def test_calls_for_which_the_caches_are_displaced_do_not_read_them() -> None:
+    assert warn(1_000_000, 10_000, in_hot_loop=False) == []
+    # Nor is memory faster than its peak.
+    assert warn(100_000_000, 1_000_000, in_hot_loop=False) == warn(100_000_000, 1_000_000) != []
 
 
 def test_bytes_in_cache_that_do_not_matter_to_the_call() -> None:
