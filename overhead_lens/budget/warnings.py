@@ -38,17 +38,17 @@ def clock_warnings(clock: pd.DataFrame, used_count: int, *, in_turns: bool, kind
     disturbed = 1 - used_count / len(clock)
     if disturbed > thresholds.DISTURBED_BLOCKS_SHARE:
         yield f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
-    if "delayed_ns" in clock:
-        delayed = float(clock["delayed_ns"].sum() / max(clock["wall_ns"].sum(), 1))
-        if delayed > thresholds.DELAYED_SHARE:
-            yield (
-                f"the machine was busy: calls waited {delayed:.0%} of the time for a core, which is taken out; what is left"
-                " is slower than on a quiet machine"
-            )
+    delayed = waited(clock).delayed
+    if delayed > thresholds.DELAYED_SHARE:
+        yield (
+            f"the machine was busy: calls waited {delayed:.0%} of the time for a core, which is taken out; what is left"
+            " is slower than on a quiet machine"
+        )
     usual = clock.groupby("process")["reference_ns"].quantile(0.25)
     drift = float(usual.iloc[-1] / usual.iloc[0] - 1)
     if abs(drift) > thresholds.CLOCK_DRIFT_SHARE:
-        yield f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)"
+        took = f"the reference loop took {abs(drift):.0%} {'more' if drift > 0 else 'less'} time"
+        yield f"the machine's clock drifted: {took} beside the last process than beside the first"
     processes = clock["process"].nunique()
     if kind == "callable":
         yield (
