@@ -207,7 +207,7 @@ def _warnings(base: Budget, new: Budget, aligned: Aligned) -> Iterator[str]:
         beside = f"{max(shares):.0%} of the time beside the {busier} capture, {min(shares):.0%} beside the {calmer}"
         yield f"the machine was busier: threads waited for a core {beside}; the intervals are wider for it"
     if aligned.rare_ns:
-        rare = f"{format_signed_ns(aligned.rare_ns)} of the difference are of calls that take longer every now and then"
+        rare = f"{format_signed_ns(aligned.rare_ns)} of the difference comes from calls that take longer now and then"
         yield f"{rare}: the means of blocks are compared, not their steady time"
     if (before := base.breakdown.evidence) != (after := new.breakdown.evidence):
         yield f"the base's categories are divided by {before}, the new capture's by {after}: no category can be blamed"

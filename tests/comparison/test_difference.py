@@ -245,7 +245,7 @@ def test_what_happens_rarely_counts_where_the_sides_differ_in_it(sign: int) -> N
     assert delta.verdict == ("slower" if sign == 1 else "faster")
     assert abs(delta.wall_delta_ns - sign * 300) < 25
     assert delta.base.wall.ns + delta.new.wall.ns == pytest.approx(2 * 10_000 + 2 * 400 + 300, abs=50)
-    rare = f"{format_signed_ns(delta.wall_delta_ns)} of the difference are of calls that take longer every now and then"
+    rare = f"{format_signed_ns(delta.wall_delta_ns)} of the difference comes from calls that take longer now and then"
     assert delta.warnings == (f"{rare}: the means of blocks are compared, not their steady time",)
 
 
