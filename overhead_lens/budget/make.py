@@ -47,9 +47,9 @@ from overhead_lens.correction.fit import event_costs
 from overhead_lens.correction.store import PLAIN
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
-from overhead_lens.stats.bootstrap import Estimate
+from overhead_lens.stats.bootstrap import Estimate, interval_scale
 from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.classifier import Classified, Classifier
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
 
@@ -67,6 +67,7 @@ class Budget:
         process_stacks: Stack counts by process, per category and frame, shape ``(processes,)``; empty without samples.
         recorded_with: Identity of the recording of two captures in turns; None for a capture recorded alone.
         waited: Waiting of the process's threads for a core.
+        fault_error: Standard error of the share of page faults, which are taken out of the stacks of all processes alike.
     """
 
     breakdown: Breakdown
@@ -78,6 +79,7 @@ class Budget:
     process_stacks: Mapping[tuple[str, str], Floats]
     recorded_with: str | None = None
     waited: Waited = NO_WAITING
+    fault_error: float = 0.0
 
 
 def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
@@ -151,6 +153,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         shares.counts,
         meta.recorded_with,
         waited(evidence.clock),
+        float(np.std(faults.replicates / np.maximum(wall.replicates, 1.0))) / interval_scale(call.processes),
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, DeviceShare
+from overhead_lens.budget.shares import PAGE_FAULT
 from overhead_lens.stats.overdispersion import overdispersion
 from overhead_lens.stats.shift import Shift, level, paired_shift, unpaired_shift
 from overhead_lens.stats.values import Floats
@@ -214,7 +215,8 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
     """The categories' shifts from counts of stacks, and from the wall's shift by their shares.
 
     A share's error is that of overdispersed counts, with half a stack added to each, so that a category without samples on one
-    side has an error, too (Jeffreys). ``level_ns``, the mean of both walls, converts shares to ns.
+    side has an error, too (Jeffreys). Page faults, taken out of the kernels, add their own. ``level_ns``, the mean of both walls,
+    converts shares to ns.
     """
     sides = [
         budget.process_shares.T * sum(budget.process_stacks.values(), np.zeros(len(budget.process_shares)))
@@ -223,7 +225,8 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
     totals = [float(counts.sum()) for counts in sides]
     degrees_of_freedom = sum(counts.shape[1] - 1 for counts in sides)
     shifts = []
-    for *rows, dispersion in zip(*sides, overdispersion(sides), strict=True):
+    faults = sum(sorted(budget.fault_error**2 for budget in (base, new)))
+    for name, *rows, dispersion in zip(HOST_CATEGORIES, *sides, overdispersion(sides), strict=True):
         own = [float(row.sum()) for row in rows]
         if not any(own):
             shifts.append(Shift(0.0, 0.0, 1.0, wall.count))
@@ -231,6 +234,7 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
         shares = [(count + 0.5) / (total + 1.0) for count, total in zip(own, totals, strict=True)]
         share_variance = dispersion * sum(sorted(p * (1 - p) / total for p, total in zip(shares, totals, strict=True)))
         share = sum(sorted(shares)) / 2
+        share_variance += faults * (name in ("kernel", PAGE_FAULT.category))
         variances = share_variance * level_ns**2, (share * wall.error_ns) ** 2
         # Welch and Satterthwaite.
         pooled_degrees = sum(variances) ** 2 / (

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead_lens.budget.make import Budget
+from overhead_lens.budget.shares import FIRST_TOUCH, PAGE_FAULT
 from overhead_lens.stats.distributions import binomial_upper_tail, holm
 from overhead_lens.stats.overdispersion import overdispersion_by_size
 from overhead_lens.stats.values import Floats, Interval
@@ -64,9 +65,11 @@ def frame_shifts(base: Budget, new: Budget, walls_ns: tuple[int, int], level: fl
         return {}
     per_ns = [float(side.sum()) / wall_ns for side, wall_ns in zip(sides, walls_ns, strict=True)]
     counts = [side.sum(axis=1) for side in sides]
+    further = sum(_by_faults(keys, own, budget.fault_error) for budget, own in zip((base, new), counts, strict=True))
+    dispersions = overdispersion_by_size(sides) + further / np.maximum(counts[0] + counts[1], 1.0)
     shifts = {
         key: _shift((float(old), float(recent)), (per_ns[0], per_ns[1]), float(dispersion))
-        for key, old, recent, dispersion in zip(keys, *counts, overdispersion_by_size(sides), strict=True)
+        for key, old, recent, dispersion in zip(keys, *counts, dispersions, strict=True)
         if old + recent >= _LEAST_STACKS
     }
     adjusted = holm([shift.p_value for shift in shifts.values()])
@@ -99,6 +102,15 @@ def _matrix(budget: Budget, keys: Sequence[tuple[str, str]]) -> Floats:
     for row, key in zip(counts, keys, strict=True):
         row[:] = budget.process_stacks.get(key, 0.0)
     return counts
+
+
+def _by_faults(keys: Sequence[tuple[str, str]], counts: Floats, error: float) -> Floats:
+    """Variance of the frames' stacks by the ``error`` of page faults' share, which is taken out of all kernels in proportion."""
+    of_kernel = counts * [category == "kernel" for category, _ in keys]
+    of_faults = np.array([key == (PAGE_FAULT.category, FIRST_TOUCH) for key in keys])
+    moved = of_faults + of_kernel / max(float(of_kernel.sum()), 1.0)
+    variance: Floats = (error * counts.sum() * moved) ** 2
+    return variance
 
 
 def _shift(counts: tuple[float, float], per_ns: tuple[float, float], dispersion: float) -> FrameShift:

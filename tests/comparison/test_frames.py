@@ -174,10 +174,13 @@ def test_known_frames_are_all_of_a_change_unless_its_category_contradicts(others
     assert change.in_frames == (size_ns == 30)
 
 
-def faulting(call_ns: int, faults_ns: int, kernel_ns: int) -> Budget:
-    """Four processes with a stack for each ns of 1,000, and page faults that the kernel's stacks hide."""
-    row = ROW | {"calls": 1, "wall_ns": call_ns, "system_ns": faults_ns, "minor_faults": faults_ns // 100}
-    clock = pd.DataFrame([row | {"process": process, "block": block} for process in range(4) for block in range(4)])
+def faulting(call_ns: int, faults_ns: Sequence[int], kernel_ns: int) -> Budget:
+    """Four processes with 1,000 stacks and so much time of page faults each, which the kernel's stacks hide."""
+    rows = [
+        ROW | {"process": process, "calls": 1, "wall_ns": call_ns, "system_ns": ns, "minor_faults": ns // 100}
+        for process, ns in enumerate(faults_ns)
+    ]
+    clock = pd.DataFrame([row | {"block": block} for row in rows for block in range(4)])
     kernel = round(1_000 * kernel_ns / call_ns)
     stacks = [
         stack(USER, BINDING, ENTRY, "at::native::add_kernel (libtorch_cpu.so)", count=kernel),
@@ -187,7 +190,7 @@ def faulting(call_ns: int, faults_ns: int, kernel_ns: int) -> Budget:
 
 
 def test_page_faults_are_the_kernels_in_none_of_its_frames() -> None:
-    delta = compare_budgets(faulting(1_000, 0, 600), faulting(1_400, 400, 1_000))
+    delta = compare_budgets(faulting(1_000, [0] * 4, 600), faulting(1_400, [400] * 4, 1_000))
     kernel, allocation = (delta.host[HOST_CATEGORIES.index(name)] for name in ("kernel", "allocation"))
     assert (kernel.delta_ns, kernel.in_frames_ns) == (0, None)
     assert kernel.verdict != "slower"
@@ -195,3 +198,14 @@ def test_page_faults_are_the_kernels_in_none_of_its_frames() -> None:
     for contributor in (*kernel.contributors, *allocation.contributors):
         if contributor.ci95_ns is not None:
             assert contributor.ci95_ns[0] <= contributor.delta_ns <= contributor.ci95_ns[1]
+
+
+def test_page_faults_are_as_uncertain_as_processes_differ_in_them() -> None:
+    # A median of 300 ns and one of 400, of processes that are up to 400 ns apart.
+    base, new = (faulting(1_400, [more + ns for ns in (100, 300, 300, 500)], 1_000) for more in (0, 100))
+    delta = compare_budgets(base, new)
+    kernel, allocation = (delta.host[HOST_CATEGORIES.index(name)] for name in ("kernel", "allocation"))
+    assert (kernel.delta_ns, allocation.delta_ns) == (-100, 100)
+    for change in (kernel, allocation):
+        assert change.ci95_ns[0] < 0 < change.ci95_ns[1]
+        assert (change.verdict, change.in_frames_ns) == ("inconclusive", None)
