@@ -33,18 +33,13 @@ from overhead_lens.traces.structure.model import StructureDelta
 
 
 def budget_of(path: Path, classifier: Classifier) -> Budget:
-    """Analyze a stored capture.
-
-    Raises:
-        UsageError: It is not a complete capture.
-        MeasurementError: It holds no evidence of how its time divides.
-    """
+    """Analyze a stored capture; it raises as ``budgets_of`` does."""
     (budget,) = budgets_of([path], classifier)
     return budget
 
 
 def breakdown_of(path: Path, classifier: Classifier) -> Breakdown:
-    """The budget alone of a stored capture; it raises as ``budget_of`` does."""
+    """The budget alone of a stored capture; it raises as ``budgets_of`` does."""
     return budget_of(path, classifier).breakdown
 
 
@@ -56,7 +51,7 @@ def budgets_of(paths: Sequence[Path], classifier: Classifier) -> tuple[Budget, .
         MeasurementError: One holds no evidence of how its time divides.
     """
     all_evidence = [evidence_of(read_capture(path)) for path in paths]
-    fitted = classifier.fitted(stack for evidence in all_evidence for stack in evidence.stacks)
+    fitted = classifier.fitted(stack for evidence in all_evidence for stack in evidence.samples.stacks)
     return tuple(make_budget(evidence, fitted) for evidence in all_evidence)
 
 

@@ -46,7 +46,7 @@ def ns_from_us_text(text: str) -> int:
 
 
 def format_ns(ns: float) -> str:
-    """A duration with a unit that leaves one to four digits before the point: ``12.48 us``, ``950 ns``, ``1.20 s``."""
+    """A duration with a unit that leaves one to four digits before the point: ``12.48 µs``, ``950 ns``, ``1.20 s``."""
     size, (unit_ns, unit) = abs(ns), unit_of(ns)
     if unit_ns == 1:
         return f"{ns:.0f} ns" if size >= 9.95 or ns == int(ns) else f"{ns:.{1 if size >= 0.95 else 2}f} ns"
@@ -75,7 +75,7 @@ def parse_bytes(text: str) -> int:
     """A size in bytes: ``512kB``, ``2MB``, ``1MiB``, ``4096``.
 
     Raises:
-        UsageError: It is none, or not between 1 kB and 1 GB.
+        UsageError: It is not a size between 1 kB and 1 GB.
     """
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match["number"]) * _SIZES[match["unit"].lower()]) if match else 0

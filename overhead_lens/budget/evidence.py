@@ -15,7 +15,6 @@ from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.instruments.samples.evidence import Samples
 from overhead_lens.instruments.trace.evidence import TraceNote
-from overhead_lens.stack import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,3 @@ class Evidence:
     page_faults: PageFaults = field(default_factory=PageFaults)
     peaks: Peaks | None = None
     instructions: Instructions | None = None
-
-    @property
-    def stacks(self) -> list[Stack]:
-        """The stacks of all processes."""
-        return self.samples.stacks

@@ -35,8 +35,8 @@ PYTHON = "LAMBDA_GUARD"
 """Kinds that begin so call a Python function at each check."""
 
 _ROOT = re.compile(r"(L|G)?(\[[^\[\]]*\])?$")
-_BASE = re.compile(r"\b[LG]\['(?P<name>[^']*)'\]")
-_CHILD = re.compile(r"(?:\._modules\['(?P<key>[^']*)'\])")
+_MODULE = re.compile(r"\b[LG]\['(?P<name>[^']*)'\](?P<path>(\._modules\['[^']*'\])*)")
+_CHILD = re.compile(r"\._modules\['([^']*)'\]")
 _OF_MODULE = re.compile(r"\.(_modules|_parameters|_buffers|training|__dict__)\b")
 
 _GLOBAL = re.compile(r"\bG\[")
@@ -152,17 +152,10 @@ def _place(leaf: Leaf) -> str:
 
 def _module(leaf: Leaf) -> str:
     """Path of the module that it looks at; empty for none."""
-    base = _BASE.search(leaf.source)
-    if base is None or (not leaf.owner and _OF_MODULE.search(leaf.source) is None):
+    found = _MODULE.search(leaf.source)
+    if found is None or (not leaf.owner and _OF_MODULE.search(leaf.source) is None):
         return ""
-    return ".".join((base["name"], *(child["key"] for child in _children(leaf, base.end()))))
-
-
-def _children(leaf: Leaf, start: int) -> Iterator[re.Match[str]]:
-    """The child modules that follow one another from ``start`` on."""
-    while (child := _CHILD.match(leaf.source, start)) is not None:
-        yield child
-        start = child.end()
+    return ".".join((found["name"], *_CHILD.findall(found["path"])))
 
 
 def _layer(leaf: Leaf) -> tuple[str, str]:

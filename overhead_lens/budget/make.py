@@ -15,7 +15,7 @@ from overhead_lens.budget.evidence import Evidence
 from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_groups, guard_tree
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.instructions import instruction_budget
-from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, InstructionBudget, Operator, Wall
+from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, InstructionBudget, Wall
 from overhead_lens.budget.operators import operator_tree
 from overhead_lens.budget.page_faults import page_fault_time
 from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_compile_share, with_page_faults
@@ -94,14 +94,15 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     clock = undisturbed(evidence.clock)
     wall = estimate_per_call(clock, time_column(clock))
     traced = _traced(evidence, classifier)
-    stacks = [] if traced is not None and traced.waits_for_backward else evidence.stacks
+    stacks = [] if traced is not None and traced.waits_for_backward else evidence.samples.stacks
     verdicts = [classifier.classify(stack) for stack in stacks]
     by_stacks = _shares(evidence, stacks, traced, wall, classifier)
     asleep = _asleep(by_stacks, clock, evidence.meta)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
-    seen = stacks if asleep is None or not asleep.disagree else []
+    divides_stacks = asleep is None or not asleep.disagree
     if compiles_at_times(clock) and shares.share("compile"):
-        clock, steady, seen = with_compilations(clock), wall, []
+        divides_stacks = False
+        clock, steady = with_compilations(clock), wall
         wall = estimate_per_call(clock, time_column(clock))
         drawn = np.clip(1.0 - steady.replicates / wall.replicates, 0.0, 1.0)
         shares = with_compile_share(shares, 1.0 - steady.value / wall.value, drawn)
@@ -113,7 +114,13 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     frames = shares.frames_ns(wall.value)
     call = _wall(clock, wall, evidence)
     host = host_categories(call.ns, shares, drawn)
-    guards = guard_costs(stacks, verdicts, evidence.guards, wall.value / by_stacks.weight * _kept(by_stacks, shares))
+    operators = None
+    if stacks and divides_stacks:
+        names = traced.operator_names if traced else frozenset[str]()
+        root = f"{evidence.meta.subject.name}:{evidence.meta.subject.variant}"
+        operators = operator_tree(stacks, verdicts, call.ns, names, root, fault_share)
+    kept = shares.share("guard") / (by_stacks.share("guard") or 1.0)
+    guards = guard_costs(stacks, verdicts, evidence.guards, wall.value / by_stacks.weight * kept)
     device, device_warnings = _device(evidence, call.ns, classifier)
     instructions, instruction_warnings = _instructions(evidence, classifier)
     warnings = [
@@ -136,7 +143,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         capture=evidence.name,
         device=device,
         instructions=instructions,
-        operators=_operators(evidence, seen, verdicts, call.ns, fault_share, traced),
+        operators=operators,
         units=meta.units,
         work=meta.work,
         guard_tree=guard_tree(evidence.guards),
@@ -211,12 +218,6 @@ def _asleep(shares: Shares, clock: pd.DataFrame, meta: CaptureMeta) -> Slept | N
     return slept(shares, 1.0 - float(clock["cpu_ns"].sum()) / whole_ns, float(clock["system_ns"].sum()) / whole_ns)
 
 
-def _kept(before: Shares, after: Shares) -> float:
-    """The share of the guards' time by stacks that remains."""
-    share = before.share("guard")
-    return after.share("guard") / share if share else 1.0
-
-
 def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
     work = evidence.meta.work
     subject = evidence.meta.subject
@@ -273,19 +274,3 @@ def _closure(host: Sequence[HostCategory], wall_ns: int, traced: TraceBudget | N
         return Closure(total, wall_ns - total, None, None, None)
     residual = traced.sum_ns / wall_ns - 1 if wall_ns else None
     return Closure(total, wall_ns - total, round(traced.sum_ns), residual, round(traced.bare_ns))
-
-
-def _operators(
-    evidence: Evidence,
-    stacks: Sequence[Stack],
-    verdicts: Sequence[Classified],
-    wall_ns: int,
-    fault_share: float,
-    traced: TraceBudget | None,
-) -> Operator | None:
-    if not stacks:
-        return None
-    names: frozenset[str] = traced.operator_names if traced else frozenset()
-    subject = evidence.meta.subject
-    root = f"{subject.name}:{subject.variant}"
-    return operator_tree(stacks, verdicts, wall_ns, names, root, fault_share)

@@ -37,35 +37,33 @@ def page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares, measure
         return no_time
     system = estimate_per_call(clock, "system_ns", statistic="mean")
     user = _user_time_per_fault(measured)
-    if "cpu_ns" in clock:
-        # A thread runs for no longer than it takes: the rest is reading that displaced the caches before cold calls.
-        clock = clock.assign(cpu_ns=clock[["cpu_ns", "wall_ns"]].min(axis=1))
-    ran = _share_that_ran(clock, shares)
-    scale = _wall_per_cpu_time(clock, wall, ran)
+    awake = 1 - shares.share("wait")
+    ran, scale = _running(clock, wall, awake)
     # A thread that is blocked in I/O takes no system time.
-    of_io = min(shares.attributions.get(_IO, 0.0) / shares.weight, ran - (1 - shares.share("wait")))
+    of_io = min(shares.attributions.get(_IO, 0.0) / shares.weight, ran - awake)
     calls_ns = (shares.memory_calls + of_io) * wall.value
     value = scale.value * (system.value + faults.value * user.value) - calls_ns
     replicates = scale.replicates * (system.replicates + faults.replicates * user.replicates) - calls_ns
     return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
 
 
-def _share_that_ran(clock: pd.DataFrame, shares: Shares) -> float:
-    """The share of the call in which its thread ran, a device's driver while it waits included."""
-    awake = 1 - shares.share("wait")
+def _running(clock: pd.DataFrame, wall: Estimate, awake: float) -> tuple[float, Estimate]:
+    """The share of the call in which its thread ran, and its wall time per CPU time, without voluntary waiting.
+
+    While it waits, it may run as well, as a device's driver does. Without CPU times they are ``awake``, the share of the call in
+    which it does not wait, and 1.
+    """
+    unknown = Estimate(1.0, np.ones_like(wall.replicates))
     if "cpu_ns" not in clock:
-        return awake
-    cpu, whole = (estimate_per_call(clock, name, statistic="mean").value for name in ("cpu_ns", "wall_ns"))
-    return max(awake, cpu / whole)
-
-
-def _wall_per_cpu_time(clock: pd.DataFrame, wall: Estimate, ran: float) -> Estimate:
-    """Wall time per call over CPU time per call, voluntary waiting excluded; 1 where CPU time was not recorded."""
-    cpu = estimate_per_call(clock, "cpu_ns", statistic="mean") if "cpu_ns" in clock else None
-    if cpu is None or not cpu.replicates.all():
-        return Estimate(1.0, np.ones_like(wall.replicates))
+        return awake, unknown
+    # A thread runs for no longer than it takes: the rest is reading that displaced the caches before cold calls.
+    clock = clock.assign(cpu_ns=clock[["cpu_ns", "wall_ns"]].min(axis=1))
+    cpu, whole = (estimate_per_call(clock, name, statistic="mean") for name in ("cpu_ns", "wall_ns"))
+    ran = max(awake, cpu.value / whole.value)
+    if not cpu.replicates.all():
+        return ran, unknown
     # All replicates are of the same draws of processes.
-    return Estimate(ran * wall.value / cpu.value, ran * wall.replicates / cpu.replicates)
+    return ran, Estimate(ran * wall.value / cpu.value, ran * wall.replicates / cpu.replicates)
 
 
 def _user_time_per_fault(measured: PageFaults) -> Estimate:

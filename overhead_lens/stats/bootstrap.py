@@ -110,13 +110,11 @@ class PairedSides:
 
     def estimate(self, side: str, less: str | None = None) -> Estimate:
         """A side, or its paired difference to the side ``less``."""
-        values, resampled = self.values[side], self.resampled[side]
-        if less is None:
-            value = float(np.median(values))
-            return _of_processes(value, _ratios(resampled, self.chosen, value), values)
-        values, resampled = values - self.values[less], resampled - self.resampled[less]
+        values, resampled, replicates = self.values[side], self.resampled[side], _ratios
+        if less is not None:
+            values, resampled, replicates = values - self.values[less], resampled - self.resampled[less], _differences
         value = float(np.median(values))
-        return _of_processes(value, _differences(resampled, self.chosen, value), values)
+        return _of_processes(value, replicates(resampled, self.chosen, value), values)
 
     def difference(self, side: str, less: str) -> tuple[float, Interval] | None:
         """The paired difference of two sides with its interval; None for a missing side."""

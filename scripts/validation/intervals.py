@@ -65,7 +65,7 @@ class Pool:
             [self.clocks[at].assign(process=number) for number, at in enumerate(chosen)], ignore_index=True
         )
         evidence = Evidence("drawn", self.meta, clock, Samples([self.stacks[at] for at in chosen]))
-        return make_budget(evidence, default_classifier().fitted(evidence.stacks)).breakdown
+        return make_budget(evidence, default_classifier().fitted(evidence.samples.stacks)).breakdown
 
 
 def main() -> None:
