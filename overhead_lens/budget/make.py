@@ -104,8 +104,8 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         divides_stacks = False
         clock, steady = with_compilations(clock), wall
         wall = estimate_per_call(clock, time_column(clock))
-        drawn = np.clip(1.0 - steady.replicates / wall.replicates, 0.0, 1.0)
-        shares = with_compile_share(shares, 1.0 - steady.value / wall.value, drawn)
+        compiling = np.clip(1.0 - steady.replicates / wall.replicates, 0.0, 1.0)
+        shares = with_compile_share(shares, 1.0 - steady.value / wall.value, compiling)
     faults = page_fault_time(clock, wall, shares, evidence.page_faults)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value

@@ -51,7 +51,7 @@ SHAPES = Shapes()
 def call() -> torch.Tensor:
     """The compiled function, with a new shape as soon as the calls since the last one make up for a compilation."""
     if cost_ns := COST.cell[0]:
-        # Not without a cost: else the first call with one would compile, and short turns of the sampler would begin right after that.
+        # Calls without a cost would make the first with one compile: turns of the sampler would begin right after that.
         SHAPES.calls += 1
         if SHAPES.calls * cost_ns >= COMPILE_NS:
             SHAPES.change()
