@@ -171,4 +171,4 @@ def test_a_wrong_file_of_remedies_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("REMEDY = 3")
     (tmp_path / "call.py").write_text(CALL)
     done = lens("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", cwd=tmp_path)
-    assert (done.returncode, "a int is not a Remedy" in error_line(done)) == (2, True)
+    assert (done.returncode, "an object of type int is not a Remedy" in error_line(done)) == (2, True)

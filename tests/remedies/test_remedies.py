@@ -748,7 +748,7 @@ def test_a_users_file(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("x = 1", "defines no REMEDY or REMEDIES"),
-        ("REMEDY = 'no'", "a str is not a Remedy"),
+        ("REMEDY = 'no'", "an object of type str is not a Remedy"),
         ("REMEDIES = 5", "REMEDIES is not a list of remedies"),
         *(
             (NAMED.format(name), "is not a valid name of a remedy")
