@@ -46,7 +46,17 @@ def require(holds: bool, message: str) -> None:
 
 def internal_error(error: Exception) -> str:
     """The message for a defect of this program."""
-    return f"internal error (please report): {type(error).__name__}: {error}"
+    return f"internal error (please report): {in_one_line(error)}"
+
+
+def in_one_line(error: BaseException) -> str:
+    """``ValueError: its message``; the type alone where there is no message, as for a bare ``assert``."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+
+
+def first_line(error: BaseException) -> str:
+    """The same with the first line of the message only: torch's messages go on with places in its own source."""
+    return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}".removesuffix(": ")
 
 
 class Interrupted(BaseException):

@@ -124,6 +124,10 @@ class TestLoad:
         write(tmp_path / "toy.py", "x = 1\n1 / 0\n")
         assert complaint(load_file, Path("toy.py")) == f"{tmp_path / 'toy.py'}:2: ZeroDivisionError: division by zero"
 
+    def test_an_error_without_a_message_is_its_type(self, tmp_path):
+        path = write(tmp_path / "toy.py", "assert False\n")
+        assert complaint(load_file, path) == f"{path}:1: AssertionError"
+
     def test_a_syntax_error_names_its_line(self, tmp_path):
         path = write(tmp_path / "toy.py", "x = 1\n\ndef f(:\n")
         assert complaint(load_file, path) == f"{path}:3: syntax error: invalid syntax"

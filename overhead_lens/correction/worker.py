@@ -17,6 +17,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity
 
 from overhead_lens.correction.lru_stack import rms_stack_distance
+from overhead_lens.errors import first_line
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.torch_profiler import profiling
 from overhead_lens.worker.loop import make_measured_loop
@@ -251,7 +252,7 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
             double(vector)
             calls.append(("compiled", "x * 2", lambda: double(vector)))
         except Exception as error:
-            reasons["compiled"] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            reasons["compiled"] = first_line(error)
     return calls, reasons
 
 
@@ -378,5 +379,5 @@ def measure_costs(_session: Session, flags: Sequence[str], *, compiled: bool, de
         try:
             costs["rows"] += _device_rows()
         except (AttributeError, RuntimeError) as error:
-            costs["reasons"]["device_launch"] = f"{type(error).__name__}: {error}"
+            costs["reasons"]["device_launch"] = first_line(error)
     return costs

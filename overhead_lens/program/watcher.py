@@ -32,6 +32,7 @@ from statistics import median
 from types import CodeType, FrameType
 from typing import Any
 
+from overhead_lens.errors import in_one_line
 from overhead_lens.program.area import NOTES, Area, Phase, Word
 from overhead_lens.program.entries import Entries
 from overhead_lens.program.hold import hold_until_resumed, hold_until_sampled
@@ -570,7 +571,7 @@ class StepWatcher:
     def _fail(self, error: Exception) -> None:
         """Leave the rest of the program unwatched, because of a defect here."""
         self._die()
-        self._note(defect=f"{type(error).__name__}: {error}")
+        self._note(defect=in_one_line(error))
 
     def _die(self) -> None:
         """Do nothing from now on."""

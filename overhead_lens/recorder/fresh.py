@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from overhead_lens.errors import in_one_line
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, name_of
 from overhead_lens.worker.load import rebuilt
@@ -56,11 +57,11 @@ def pickled(arguments: Arguments) -> bytes:
     except NotFreshError:
         raise
     except Exception as error:
-        raise NotFreshError(f"its arguments cannot be pickled: {type(error).__name__}: {error}") from None
+        raise NotFreshError(f"its arguments cannot be pickled: {in_one_line(error)}") from None
     try:
         pickle.dump(Settings.of_this_process(), buffer)
     except Exception as error:
-        raise NotFreshError(f"settings of torch cannot be pickled: {type(error).__name__}: {error}") from None
+        raise NotFreshError(f"settings of torch cannot be pickled: {in_one_line(error)}") from None
     if b"__main__" in buffer.getvalue():
         raise NotFreshError("its arguments hold objects of types that __main__ defines")
     return buffer.getvalue()

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from overhead_lens.errors import OverheadLensError, UsageError
+from overhead_lens.errors import OverheadLensError, UsageError, in_one_line
 from overhead_lens.target import Target
 
 
@@ -73,7 +73,7 @@ def _why_not_imported(error: BaseException, module: str) -> str:
         return _why_not_executed(error, path)
     if isinstance(error, SyntaxError) and error.filename:
         return _why_not_executed(error, Path(error.filename))
-    return f"module {module!r} cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}"
+    return f"module {module!r} cannot be imported: {in_one_line(error)}"
 
 
 def _why_not_executed(error: BaseException, path: Path) -> str:
@@ -94,7 +94,7 @@ def _why_not_executed(error: BaseException, path: Path) -> str:
     hint = (
         "; name a module of a package as imports do: package.module:f" if "no known parent package" in message else ""
     )
-    return f"{path}:{line or 1}: {type(error).__name__}: {message}{hint}"
+    return f"{path}:{line or 1}: {in_one_line(error)}{hint}"
 
 
 def _line_in(error: BaseException, path: Path) -> int | None:

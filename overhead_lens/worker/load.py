@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import UsageError, in_one_line
 from overhead_lens.scenario import Arguments, NoParams, Scenario, nearest
 from overhead_lens.target import Target, summary_of
 from overhead_lens.worker.importing import module_of
@@ -154,7 +154,7 @@ def _arguments(
     try:
         arguments = make()
     except Exception as error:
-        raise UsageError(f"{label} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{label} failed: {in_one_line(error)}") from error
     if isinstance(arguments, (tuple, dict)):
         arguments = Arguments(arguments) if isinstance(arguments, tuple) else Arguments(by_name=arguments)
     if not isinstance(arguments, Arguments):

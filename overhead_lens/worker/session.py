@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import MeasurementError, UsageError, first_line
 from overhead_lens.worker.collector import collecting_rarely
 
 if TYPE_CHECKING:
@@ -86,6 +86,5 @@ def answer(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         return {"error": {"kind": "measurement", "message": str(error) or type(error).__name__}}
     except Exception as error:
         traceback.print_exc()
-        lines = str(error).splitlines() or [""]
         step = name.rpartition(":")[2].replace("_", " ")
-        return {"error": {"kind": "measurement", "message": f"{step} failed: {type(error).__name__}: {lines[0]}"}}
+        return {"error": {"kind": "measurement", "message": f"{step} failed: {first_line(error)}"}}

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from overhead_lens import scenario as scenarios
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import MeasurementError, UsageError, first_line
 from overhead_lens.remedies.reached import PLAIN, holder_of, values_of
 from overhead_lens.remedies.remedy import copied, updated
 from overhead_lens.scenario import Arguments
@@ -335,7 +335,7 @@ def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, 
             elapsed_ns = workload.run(count)
         except (Exception, SystemExit) as error:
             again = "failed when it was called again with the same arguments"
-            raise UsageError(f"{_title(workload.scenario, workload.variant)} {again}: {_first_line(error)}") from error
+            raise UsageError(f"{_title(workload.scenario, workload.variant)} {again}: {first_line(error)}") from error
         batches.append((workload.compile_count(), elapsed_ns / count))
         spent_ns = time.perf_counter_ns() - started
         full = workload.calls_within(elapsed_ns / count, _BATCH_NS)
@@ -364,7 +364,7 @@ def lacks_compiler(error: BaseException) -> bool:
 def _compile_failure(error: BaseException) -> str:
     if lacks_compiler(error):
         return f"{NO_COMPILER}, or leave --compile out"
-    return f"torch.compile failed: {_first_line(error)}"
+    return f"torch.compile failed: {first_line(error)}"
 
 
 def _check_device(device: str | None) -> None:
@@ -409,7 +409,7 @@ def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
     except UsageError:
         raise
     except Exception as error:
-        raise UsageError(f"scenario {scenario.name}: making the inputs failed: {_first_line(error)}") from error
+        raise UsageError(f"scenario {scenario.name}: making the inputs failed: {first_line(error)}") from error
     if isinstance(arguments, tuple):
         arguments = Arguments(arguments)
     if not isinstance(arguments, Arguments):
@@ -431,20 +431,15 @@ def _check(workload: Workload, call: Any) -> Any:
             isinstance(error, TypeError) and scenario.kind == "function" and not (workload.args or workload.keywords)
         )
         hint = "; name a function that returns its arguments in a tuple, --inputs my.py:make" if lacks else ""
-        raise UsageError(f"{title} failed: {_first_line(error)}{hint}") from error
+        raise UsageError(f"{title} failed: {first_line(error)}{hint}") from error
     if scenario.check is None:
         return output
     try:
         scenario.check(workload.params, workload.args, output)
     except Exception as error:
-        raise UsageError(f"{title} gives a wrong result: {_first_line(error)}; nothing was timed") from error
+        raise UsageError(f"{title} gives a wrong result: {first_line(error)}; nothing was timed") from error
     return output
 
 
 def _title(scenario: scenarios.Scenario, variant: str) -> str:
     return scenario.name if scenario.kind == "callable" else f"{scenario.name}:{variant}"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -245,7 +245,7 @@ def test_a_wrong_result_is_not_timed() -> None:
             raise ValueError("seven\nand more")
 
     found = reasons(built(workload(scaled, X, W, check=check), "eager", "eager_inference_mode", "eager_requires_grad"))
-    assert found == {"eager_inference_mode": "it gives a wrong result: seven"}
+    assert found == {"eager_inference_mode": "it gives a wrong result: ValueError: seven"}
 
 
 @needs_filter

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from overhead_lens.errors import MeasurementError
+from overhead_lens.errors import MeasurementError, first_line
 from overhead_lens.instruments.ablation import generated
 from overhead_lens.remedies.remedy import Context, copied, options_of, with_code
 from overhead_lens.worker.workload import NO_COMPILER, Workload, compiled, lacks_compiler
@@ -178,7 +178,7 @@ class _Builder:
         try:
             check(self._workload.params, _detached(args), _detached(output))
         except Exception as error:
-            raise MeasurementError(f"it gives a wrong result: {(str(error).splitlines() or [''])[0]}"[:300]) from error
+            raise MeasurementError(f"it gives a wrong result: {first_line(error)}"[:300]) from error
 
     def _with_grad(self) -> tuple[Any, ...]:
         """The arguments with every floating-point tensor requiring a gradient."""
@@ -196,7 +196,7 @@ def _bare(name: str, call: Callable[[], object]) -> RungCall:
 def _why(error: Exception) -> str:
     if lacks_compiler(error):
         return NO_COMPILER
-    return f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:300]
+    return f"it fails here: {first_line(error)}"[:300]
 
 
 def _copied(function: Any) -> types.FunctionType:

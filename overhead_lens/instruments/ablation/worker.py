@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from overhead_lens.errors import MeasurementError
+from overhead_lens.errors import MeasurementError, first_line
 from overhead_lens.instruments.ablation.rungs import WARM_HEAP, RungCall, build_rungs, keep_heap
 from overhead_lens.worker.loop import reference_ns, run_ns
 from overhead_lens.worker.session import Session, operation
@@ -33,8 +33,7 @@ def _noting(reasons: dict[str, str | None], rung: RungCall) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        lines = str(error).splitlines() or [""]
-        reasons[rung.name] = f"it fails when repeated: {type(error).__name__}: {lines[0]}"[:300]
+        reasons[rung.name] = f"it fails when repeated: {first_line(error)}"[:300]
 
 
 class RungTimer:

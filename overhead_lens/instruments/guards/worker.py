@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from overhead_lens.errors import first_line
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.workload import Workload
 
@@ -68,7 +69,7 @@ def list_guards(session: Session) -> dict[str, Any]:
         entries = entries[: next(fitting, len(entries))]
         leaves = [leaf for entry in entries for leaf in _leaves(entry.guard_manager.root, values)]
     except Exception as error:
-        return {**listed, "reason": f"this torch does not show its guards: {type(error).__name__}: {error}"}
+        return {**listed, "reason": f"this torch does not show its guards: {first_line(error)}"}
     calls = {number: (leaf.guard, leaf.value) for number, leaf in enumerate(leaves) if leaf.reason is None}
     if len(entries) == 1:
         calls[-1] = (entries[0].guard_manager.root.check, values["L"])
@@ -76,7 +77,7 @@ def list_guards(session: Session) -> dict[str, Any]:
         warm, cold = _timed(calls)
     except Exception as error:
         warm, cold = {}, {}
-        listed["reason"] = f"the guards cannot be timed: {type(error).__name__}: {error}"
+        listed["reason"] = f"the guards cannot be timed: {first_line(error)}"
     listed["guards"] = [
         {**_describe(leaf), "warm_ns": warm.get(number), "cold_ns": cold.get(number), "reason": leaf.reason}
         for number, leaf in enumerate(leaves)

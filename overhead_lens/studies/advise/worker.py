@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from overhead_lens.errors import MeasurementError, OverheadLensError
+from overhead_lens.errors import MeasurementError, OverheadLensError, first_line
 from overhead_lens.instruments.ablation.rungs import RungCall
 from overhead_lens.instruments.ablation.worker import RungTimer
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, refuse
@@ -133,7 +133,7 @@ def _checked(workload: Workload, *args: Any, **keywords: Any) -> Any:
         if check is not None:
             check(workload.params, (*args, *keywords.values()), output)
     except Exception as error:
-        raise MeasurementError(f"it gives a wrong result: {(str(error).splitlines() or [''])[0]}"[:300]) from error
+        raise MeasurementError(f"it gives a wrong result: {first_line(error)}"[:300]) from error
     return output
 
 
@@ -174,7 +174,7 @@ def _why(error: Exception) -> str:
         return str(error)
     if lacks_compiler(error):
         return NO_COMPILER
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:300]
+    return first_line(error)[:300]
 
 
 @operation

@@ -23,7 +23,7 @@ import pandas as pd
 from overhead_lens.budget.thresholds import DISTURBED_BLOCKS_SHARE
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.contract import derive
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import UsageError, in_one_line
 from overhead_lens.result import Result
 from overhead_lens.stats.bootstrap import PairedSides, paired_sides
 from overhead_lens.stats.line_fit import Line, crossing, fit_line, fit_lines
@@ -151,7 +151,7 @@ def sweep_of(path: Path) -> Sweep:
     try:
         return make_sweep(meta, rows, str(path))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"the sweep {path} is damaged: {type(error).__name__}: {error}") from error
+        raise UsageError(f"the sweep {path} is damaged: {in_one_line(error)}") from error
 
 
 def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:

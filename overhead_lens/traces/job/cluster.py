@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.errors import OverheadLensError, UsageError, internal_error
+from overhead_lens.errors import OverheadLensError, UsageError, in_one_line, internal_error
 from overhead_lens.readers.recording import Reading, read_recording
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Rule, all_rules
@@ -129,7 +129,7 @@ def _alone(client: Any, path: str, rules: tuple[Rule, ...], **options: bool) -> 
 def _lost(path: str, error: Exception) -> str:
     if type(error).__name__ == "KilledWorker":
         return f"{path}: every worker that took it was killed (out of memory?)"
-    return f"{path}: the cluster gave no result: {type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{path}: the cluster gave no result: {in_one_line(error)}"
 
 
 @contextmanager
