@@ -59,10 +59,23 @@ _FOUND_BY = {
 def run_outline(run: RunBudget) -> Outline:
     """A run."""
     stored = run.capture
+    where = host_blocks(run.host, run.wall, f"per {run.per}") if run.samples else []
+    has_steps = run.times is not None and run.per == "step"
     return Outline(
         title(run),
         sentence(run),
-        _sections(run),
+        Section.filled(
+            Section(f"Where the time of a {run.per} goes", where, reach="everywhere"),
+            *([] if run.device is None else _devices(run.device, run)),
+            _slowest(run),
+            frames_section(run.host, run.wall.ns, _MOST_FRAMES, _TOP),
+            Section("Steps over time", [Drawing(partial(_steps, run))] if has_steps else [], reach="page"),
+            Section("Sampled stacks", [Drawing(partial(_stacks, run))], reach="page"),
+            _regions(run.regions),
+            _threads(run),
+            *stacks_of_others(run.threads, lambda: other_threads(read_run(Path(run.capture))), run.per),
+            Section("Checks", [Notes(list(check_lines(run)), tone="dim")], is_open=False),
+        ),
         figure=f"{format_ns(run.wall.ns)} per {run.per} [{bounds_text(run.wall)}]",
         about=list(_about(run)),
         warnings=run.warnings,
@@ -74,16 +87,16 @@ def run_outline(run: RunBudget) -> Outline:
 
 def end_to_end_outline(comparison: EndToEnd) -> Outline:
     """A run compared with a hot loop: what that would have missed, then, on its page, the run."""
-    run = comparison.run
+    run, outline = comparison.run, run_outline(comparison.run)
     columns = [names("missed by a hot loop"), Column(f"per {run.per}"), Column("share"), names("because", gives_way=1)]
     rows = [row(each.figure, time(each.ns), share(each.share), each.because) for each in comparison.missed]
     apart = ["not to be added up: a slow step may be slow by one of the others"] if rows else []
     tries = [f"try against {each.figure}: {each.how} ({each.remedy})" for each in comparison.missed if each.remedy]
     blocks: list[Block] = [Table(columns, rows), Notes(apart, tone="dim"), Notes(tries)]
     missed = Section("What a hot loop would have missed", blocks, reach="everywhere")
-    rest = [replace(section, reach="page") for section in _sections(run)]
+    rest = [replace(section, reach="page") for section in outline.sections]
     return replace(
-        run_outline(run),
+        outline,
         sentence=f"{comparison.sentence}.",
         sections=Section.filled(missed, *rest),
         warnings=(*run.warnings, *comparison.notes),
@@ -93,12 +106,14 @@ def end_to_end_outline(comparison: EndToEnd) -> Outline:
 
 
 def job_outline(job: RunJob) -> Outline:
-    """A job: its ranks side by side, then the slowest of them."""
+    """A job: its ranks side by side, then the slowest of them. A rank alone is a run."""
     slowest, own_ns, usual_ns = job.slowest, max(job.own_ns), median(job.own_ns)
+    outline = run_outline(slowest)
+    if len(job.ranks) == 1:
+        return outline
     besides = " besides waiting in collectives" if own_ns < slowest.wall.ns else ""
     beyond = f", {own_ns / usual_ns - 1:.0%} above the median of {len(job.ranks)} ranks" if usual_ns else ""
     why = f" {sentence(slowest)}" if slowest.samples else ""
-    outline = run_outline(slowest)
     return replace(
         outline,
         title=f"{len(job.ranks)} ranks of one job: {shlex.join(slowest.command)}",
@@ -176,23 +191,6 @@ def _about(run: RunBudget) -> Iterator[str]:
         if run.exit_code < 0:
             how = f"signal {signal.strsignal(-run.exit_code) or -run.exit_code}"
         yield f"it ended with {how}"
-
-
-def _sections(run: RunBudget) -> list[Section]:
-    where = host_blocks(run.host, run.wall, f"per {run.per}") if run.samples else []
-    has_steps = run.times is not None and run.per == "step"
-    return Section.filled(
-        Section(f"Where the time of a {run.per} goes", where, reach="everywhere"),
-        *([] if run.device is None else _devices(run.device, run)),
-        _slowest(run),
-        frames_section(run.host, run.wall.ns, _MOST_FRAMES, _TOP),
-        Section("Steps over time", [Drawing(partial(_steps, run))] if has_steps else [], reach="page"),
-        Section("Sampled stacks", [Drawing(partial(_stacks, run))], reach="page"),
-        _regions(run.regions),
-        _threads(run),
-        *stacks_of_others(run.threads, lambda: other_threads(read_run(Path(run.capture))), run.per),
-        Section("Checks", [Notes(list(check_lines(run)), tone="dim")], is_open=False),
-    )
 
 
 def _busy(device: DeviceShare, wall_ns: int) -> str:

@@ -234,6 +234,13 @@ def test_ranks_are_bars_of_one_scale_and_the_late_one_is_named() -> None:
     assert page.title == "4 ranks of one job: train.py --epochs 3"
 
 
+def test_a_rank_alone_is_not_the_slowest_of_anything() -> None:
+    page = job_outline(ranks(2 * MS))
+    assert page.title == "rank 0: train.py --epochs 3"
+    assert page.sentence.startswith("python dominates: 100% of the step")
+    assert "Ranks" not in headings(page)
+
+
 def waiting(run: RunBudget, collective_ns: int) -> RunBudget:
     """The same rank, which spends a part of its step waiting in collectives."""
     host = tuple(
