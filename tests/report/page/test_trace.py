@@ -219,6 +219,14 @@ def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
     assert words(page, "Traces that could not be read") == ["bad.json: cut off"]
 
 
+def test_a_trace_that_does_not_say_its_rank_is_called_by_its_path() -> None:
+    first = replace(rank(None, 100, [50, 30], python_ns=20), path="a.json")
+    second = replace(rank(None, 140, [10, 30], python_ns=90), path="b.json")
+    page = job_outline(Job.of([first, second]))
+    for bars in (block for block in section(page, "Ranks").blocks if isinstance(block, Bars)):
+        assert [bar.name for bar in bars.bars] == ["a.json", "b.json (slowest)"]
+
+
 @pytest.mark.parametrize(
     ("collective_ns", "fastest"),
     [(lambda number: [number + 10], 69), (lambda _: [], 0)],
