@@ -101,6 +101,16 @@ def test_swaps_are_printed_per_step() -> None:
     ]
 
 
+def test_what_happens_in_one_of_thirty_steps_is_not_said_to_happen_in_none() -> None:
+    once = trace_of(
+        [
+            timed(30_000, 10, "aten::once"),
+            *(timed(at * 1000, 1000, f"ProfilerStep#{at}", "user_annotation") for at in range(31)),
+        ]
+    )
+    assert "0.0323 → 0  vanished  aten::once" in printed(compared(once, mm(5)))
+
+
 @pytest.mark.parametrize(
     ("name", "stable"),
     [
@@ -191,11 +201,21 @@ def test_two_recorded_ranks() -> None:
     assert validated(structure_document(delta).to_json())["schema"] == "overhead-lens/structure/1"
 
 
+def longer(operators: int) -> list[str]:
+    """The report of operators, each of which takes longer by its number."""
+    base, new = (
+        trace_of([timed(100 * at, 10 + at * more, f"aten::op_{at}") for at in range(operators)]) for more in (0, 1)
+    )
+    return printed(compared(base, new)).splitlines()
+
+
+def test_a_name_that_is_left_out_alone_is_in_the_singular() -> None:
+    assert any(line.endswith("(1 other)") for line in longer(25))
+
+
 def test_the_row_for_the_other_names_stays_in_a_brief_table() -> None:
-    """Forty operators, each of which takes longer by its number: 25 are rows, 12 of them brief, and 15 are one row."""
-    base = trace_of([timed(100 * at, 10, f"aten::op_{at}") for at in range(40)])
-    new = trace_of([timed(100 * at, 10 + at, f"aten::op_{at}") for at in range(40)])
-    lines = printed(compared(base, new)).splitlines()
+    """Of forty operators 25 are rows, 12 of them brief, and 15 are one row."""
+    lines = longer(40)
     (more,) = (at for at, line in enumerate(lines) if "13 more" in line)
     (others,) = (at for at, line in enumerate(lines) if "others)" in line)
     assert more < others < next(at for at, line in enumerate(lines) if at > others and "sum" in line)

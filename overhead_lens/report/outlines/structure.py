@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from overhead_lens.report.cells import length, names, numbers, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone
-from overhead_lens.report.text.blocks import capitalized, counted, cut, left_out
+from overhead_lens.report.text.blocks import capitalized, counted, cut, left_out, three_digits
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureDelta
 from overhead_lens.units import format_ns, format_signed_ns
@@ -60,7 +60,7 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
     rows = [_self_time(each, whole, least) for each in shown]
     if len(shown) < len(divided.names):
         others = (base_ns - sum(each.base_ns for each in shown), new_ns - sum(each.new_ns for each in shown))
-        rows.append(_rest(f"({len(divided.names) - len(shown):,} others)", *others))
+        rows.append(_rest(f"({counted(len(divided.names) - len(shown), 'other')})", *others))
     rows.append(_rest("sum", base_ns, new_ns, "bold"))
     columns = [Column("difference"), names("", gives_way=2), *numbers("base", "new", gives_way=1)]
     where = "busiest thread" if divided.where == "host" else f"device {divided.where}"
@@ -99,7 +99,7 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
     units = _units(delta)
     rows = []
     for change in changes[:_MOST]:
-        counts = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
+        counts = f"{three_digits(change.base_count / units[0])} → {three_digits(change.new_count / units[1])}"
         rows.append(row(counts, change.status, kernel_name(change.name) if kind == "kernel" else change.name))
     columns = [Column(f"count{_unit(delta)}"), names("", gives_way=1), names("name")]
     notes = Notes(left_out(len(changes) - len(rows), "smaller change"))
@@ -119,7 +119,7 @@ def _units(delta: StructureDelta) -> tuple[int, int]:
 def _swaps(delta: StructureDelta) -> Section:
     """Other kernels under the same operator: two rows each, before and after."""
     columns = [names("operator"), names(""), Column("events and time"), names("kernel")]
-    table = Table(columns, list(_swap_rows(delta)), brief=2 * _BRIEF_SWAPS)
+    table = Table(columns, list(_swap_rows(delta)), brief=2 * _BRIEF_SWAPS, more="more rows")
     notes = Notes(left_out(len(delta.swaps) - _MOST_SWAPS, "smaller change"))
     return Section(f"Other kernels under the same operator{_unit(delta)}", [table, notes], is_open=False)
 
@@ -132,12 +132,8 @@ def _swap_rows(delta: StructureDelta) -> Iterator[Row]:
             ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
         ):
             operator = text(swap.operator if mark == "-" else "", tone="bold")
-            yield row(operator, mark, f"{_count(number)}x {format_ns(ns)}", _first(kernels))
+            yield row(operator, mark, f"{three_digits(number)}x {format_ns(ns)}", _first(kernels))
 
 
 def _first(kernels: Sequence[str]) -> str:
     return kernel_name(kernels[0]) + (f" and {len(kernels) - 1} more" if len(kernels) > 1 else "")
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
