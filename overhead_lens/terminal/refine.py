@@ -12,6 +12,7 @@ from threading import Event
 
 from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError
 from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.terminal.arguments import percent
 from overhead_lens.terminal.interrupt import listen
 from overhead_lens.terminal.progress import Screen
 
@@ -65,7 +66,11 @@ class Refining:
             # Too little for a budget yet.
             return ""
         of = f"{processes} of {'at most ' if self.until_share else ''}{self.most} processes"
-        state = "how processes differ is not in the intervals yet" if processes == 1 else "the intervals are still wide"
+        state = (
+            "how processes differ is not in the intervals yet"
+            if processes == 1
+            else "further ones narrow the intervals"
+        )
         remark = Text(f"{of}; {state}. Ctrl-C ends with what there is", style="dim")
         self.screen.show(Group(Screen(breakdown_outline(breakdown), report=False), remark))
         return self._verdict(breakdown.precision_share, processes) if looks else ""
@@ -79,10 +84,11 @@ class Refining:
 
     def _verdict(self, precision_share: float, processes: int) -> str:
         assert self.until_share is not None
+        asked = f"--until {percent(self.until_share)}"
         if precision_share <= self.until_share:
-            return f"--until {self.until_share:.1%} was reached with {processes} processes: {precision_share:.1%}"
+            return f"{asked} was reached with {processes} processes: {precision_share:.2%}"
         if processes == self.most:
-            return f"--until {self.until_share:.1%} was not reached: {precision_share:.1%} after {processes} processes, the most"
+            return f"{asked} was not reached: {precision_share:.2%} after {processes} processes, the most"
         return ""
 
 

@@ -19,7 +19,7 @@ from tests.drawn.builders import breakdown
 BUDGET = breakdown({}, python=600, kernel=400)
 
 
-def budget(wall: tuple[int, int], python: tuple[int, int]) -> Any:
+def budget(wall: tuple[float, float], python: tuple[float, float]) -> Any:
     host = tuple(
         replace(category, ci95_ns=python) if category.category == "python" else category for category in BUDGET.host
     )
@@ -89,7 +89,7 @@ def test_every_budget_but_the_last_is_shown(analyzed: list[Any]) -> None:
     assert answers(refining(screen, most=3), 3) == ["", "", ""]
     first, second = screen.texts
     assert "1 of 3 processes; how processes differ is not in the intervals yet" in first
-    assert "2 of 3 processes; the intervals are still wide" in second
+    assert "2 of 3 processes; further ones narrow the intervals" in second
     assert all("sum = wall" in text and "python dominates" in text for text in screen.texts)
 
 
@@ -110,7 +110,7 @@ def test_until_looks_after_three_processes_and_then_every_other_one(analyzed: li
     analyzed += [wide, narrow]
     assert answers(refining(Screen(shows=False), 25, 0.03), 5) == [
         *("", "", "", ""),
-        "--until 3.0% was reached with 5 processes: 3.0%",
+        "--until 3% was reached with 5 processes: 3.00%",
     ]
 
 
@@ -119,7 +119,7 @@ def test_until_looks_less_often_where_processes_measure_several_at_once(analyzed
     analyzed += [wide, narrow]
     watch = refining(Screen(shows=False), 25, 0.03)
     said = [watch.so_far(lambda: Path(), number) for number in (2, 3, 4, 6)]
-    assert said == ["", "", "", "--until 3.0% was reached with 6 processes: 3.0%"]
+    assert said == ["", "", "", "--until 3% was reached with 6 processes: 3.00%"]
 
 
 def test_what_is_needed_can_be_imported() -> None:
@@ -130,4 +130,10 @@ def test_until_says_where_it_stands_after_the_most(analyzed: list[Any]) -> None:
     analyzed.append(budget((900, 1_100), (500, 700)))
     *before, last = answers(refining(Screen(shows=False), 6, 0.03), 6)
     assert before == [""] * 5
-    assert last == "--until 3.0% was not reached: 16.7% after 6 processes, the most"
+    assert last == "--until 3% was not reached: 16.67% after 6 processes, the most"
+
+
+def test_until_is_said_as_it_was_asked_for(analyzed: list[Any]) -> None:
+    analyzed.append(budget((997.4, 1_002.6), (599, 601)))
+    *_, last = answers(refining(Screen(shows=False), 3, 0.0025), 3)
+    assert last == "--until 0.25% was not reached: 0.26% after 3 processes, the most"
