@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from overhead_lens.correction.event_cost import EventCost
+from overhead_lens.instruments.peaks.evidence import DevicePeaks
 from overhead_lens.recorder import calibrate
 from overhead_lens.recorder.calibrate import Calibrated
 from overhead_lens.report.forms import to_text
@@ -32,3 +34,13 @@ def test_costs_peaks_and_where_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
         *("", "[1] not measured: backward_node: no\\x1bgraph", "kept in kept"),
     ]
     assert to_text(Calibrated(measured, Path("kept"), "it is full")).splitlines()[-1] == "[2] it is full"
+
+
+def test_the_peaks_of_a_device_have_units() -> None:
+    rates = DevicePeaks(2.1548e12, 5.034e13, 52_428_800, 2_212.3, 7_123.5)
+    peaks = {**PEAKS, "device": msgspec.to_builtins(rates)}
+    lines = to_text(Calibrated({"rows": [], "peaks": peaks}, Path("kept"), None)).splitlines()
+    assert lines[-6:] == [
+        *("device memory 2.15 TB/s", "device float32 matrix product 50.3 TFLOP/s", "device cache 52.4 MB"),
+        *("device launch 2.21 µs", "device round trip 7.12 µs", "kept in kept"),
+    ]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.recorder.calibrate import Calibrated
 from overhead_lens.report.cells import names, numbers, row, time
 from overhead_lens.report.outline import Column, Notes, Outline, Section, Table
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_bytes, format_ns, format_rate
+
+# A device's, by their names in the document.
+_PEAKS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "bytes_per_s": ("memory", format_rate),
+    "flops_per_s": ("float32 matrix product", partial(format_rate, unit="FLOP")),
+    "cache_bytes": ("cache", format_bytes),
+    "launch_ns": ("launch", format_ns),
+    "round_trip_ns": ("round trip", format_ns),
+}
 
 
 def calibration_outline(calibrated: Calibrated) -> Outline:
@@ -29,7 +39,7 @@ def calibration_outline(calibrated: Calibrated) -> Outline:
         "",
         Section.filled(
             Section("Costs of events", [Table(columns, rows)], reach="everywhere"),
-            Section("Peaks of the machine", [Notes(_peaks(calibration.get("peaks") or {}))], reach="everywhere"),
+            Section("Peaks of the machine", [Notes(_peaks(calibration["peaks"]))], reach="everywhere"),
         ),
         warnings=[*missing, *([] if store_failure is None else [store_failure])],
         ends=[f"kept in {calibrated.path}"] if store_failure is None else [],
@@ -44,14 +54,9 @@ def _after_kernels(cost: EventCost) -> str:
 
 
 def _peaks(peaks: Mapping[str, Any]) -> list[str]:
-    lines = [
-        f"{level['level']:<5}{level['bytes_per_s'] / 1e9:>6,.0f} GB/s"
-        for level in peaks.get("copy", [])
-        if "level" in level
-    ]
-    if rate := peaks.get("flops_per_s"):
-        lines.append(f"float32 matrix product {rate / 1e9:,.0f} GFLOP/s")
+    lines = [f"{level['level']:<5}{level['bytes_per_s'] / 1e9:>6,.0f} GB/s" for level in peaks["copy"]]
+    lines.append(f"float32 matrix product {peaks['flops_per_s'] / 1e9:,.0f} GFLOP/s")
     device = peaks.get("device")
     if device is None:
-        return [*lines, f"device: {peaks.get('device_reason', 'not measured')}"]
-    return [*lines, *(f"device {name}: {value}" for name, value in device.items())]
+        return [*lines, f"device: {peaks['device_reason']}"]
+    return [*lines, *(f"device {_PEAKS[name][0]} {_PEAKS[name][1](value)}" for name, value in device.items() if value)]
