@@ -5,8 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from overhead_lens.budget.model import Breakdown, GuardGroup, InstructionBudget, Operator, Reading
+from overhead_lens.captures.directory import fields_of
 from overhead_lens.report.cells import bounds, count, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.host import device_section, frames_section, host_blocks, most_of
@@ -50,9 +52,18 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
         figure=figure,
         about=[_how(breakdown)],
         warnings=breakdown.warnings,
-        ends=[f"capture: {stored}", f"try: overhead-lens advise {shlex.quote(stored)}"] if stored else [],
+        ends=[f"capture: {stored}", *_tries(stored, breakdown.subject.kind)] if stored else [],
         origin=partial(origin, stored, breakdown.environment, named),
     )
+
+
+def _tries(stored: str, kind: str) -> list[str]:
+    """How to try what makes the call faster; arguments from Python are not stored, and a lambda is of this process alone."""
+    if kind == "callable":
+        return []
+    if fields_of(Path(stored)).get("has_arguments"):
+        return ["try: ol.advise with the same function and arguments"]
+    return [f"try: overhead-lens advise {shlex.quote(stored)}"]
 
 
 def _how(breakdown: Breakdown) -> str:

@@ -18,7 +18,7 @@ from overhead_lens.report.page.charts.axes import close_time_axis, numbered_axis
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Plot, Series, Symbol
-from overhead_lens.report.text.blocks import call_title
+from overhead_lens.report.text.blocks import call_title, counted
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
@@ -80,10 +80,11 @@ def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture
     series += [Series("", "#e45756", [at - half, at + half], [ns, ns], "line") for at, ns in enumerate(medians)]
     low, high = float(table["ns"].min()), float(table["ns"].max())
     y = close_time_axis(low - 0.06 * (high - low), high + 0.06 * (high - low), "per call")
-    text = f"Timed blocks of {len(medians)} processes; their medians (lines) are {', '.join(map(format_ns, medians))}."
+    walls = ", ".join(map(format_ns, medians))
+    text = f"Timed blocks of {counted(len(medians), 'process')}; median of each (line): {walls}."
     yield Plot(series, numbered_axis([str(at + 1) for at in range(len(medians))], 20, "process"), y, text, 240)
-    reason = "the reference loop beside them shows a disturbed machine"
-    yield Notes([text, *([f"{len(left_out)} of {len(table)} blocks are left out: {reason}."] if len(left_out) else [])])
+    disturbed = f"{len(left_out):,} of {len(table):,} blocks, beside which the reference loop shows a disturbed machine"
+    yield Notes([text, *([f"Left out: {disturbed}."] if len(left_out) else [])])
 
 
 def _blocks(name: str, ink: str, symbol: Symbol, rows: pd.DataFrame) -> Series:
