@@ -158,7 +158,7 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     for kernel in device.top:
         figures = (time(kernel.ns), share(kernel.ns / whole_ns), three_digits(kernel.per_call))
         kernels.append(row(*figures, text(kernel.kind, kernel.kind), kernel_name(kernel.name)))
-    heads = [Column("time"), Column("share", gives_way=1), Column(per), names("kind", gives_way=2)]
+    heads = [Column(per), Column("share", gives_way=1), Column("times"), names("kind", gives_way=2)]
     costliest = Table([*heads, names("kernel or copy")], kernels, brief=_TOP_KERNELS)
     heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"
     return Section(heading, [Table(columns, rows), costliest])
