@@ -158,7 +158,7 @@ def _batch_sizes(given: str | None, traces: int) -> Sequence[int] | Literal["sha
     if len(sizes) != given.count(",") + 1 or min(sizes) < 1:
         raise UsageError(f"--batch-sizes takes whole numbers with commas between them, or 'shapes', not {given!r}")
     if len(sizes) != traces:
-        raise UsageError(f"--batch-sizes has {len(sizes)} sizes for {traces} traces")
+        raise UsageError(f"--batch-sizes takes one size for each trace, not {len(sizes)} for {traces}")
     return sizes
 
 

@@ -202,7 +202,7 @@ def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--rules", "none.toml", path], "none.toml"),
         (["--batch-sizes", "4,x", path, other], "takes whole numbers with commas between them, or 'shapes', not '4,x'"),
         (["--batch-sizes", "0", path], "takes whole numbers"),
-        (["--batch-sizes", "1,2,3", path, other], "has 3 sizes for 2 traces"),
+        (["--batch-sizes", "1,2,3", path, other], "takes one size for each trace, not 3 for 2"),
     ):
         done = lens("analyze", *arguments, cwd=tmp_path)
         assert done.returncode == 2, arguments

@@ -309,6 +309,8 @@ def test_one_that_is_left_out_is_in_the_singular() -> None:
     assert left_out(0, "row") == []
     assert [counted(1, noun) for noun in ("process", "launch")] == ["1 process", "1 launch"]
     assert [counted(2_000, noun) for noun in ("process", "launch")] == ["2,000 processes", "2,000 launches"]
+    assert left_out(1, "further series") == ["1 further series is left out; --json has it."]
+    assert counted(2, "series") == "2 series"
     one = breakdown(python=5)
     outline = breakdown_outline(replace(one, wall=replace(one.wall, processes=1, blocks=1, calls=1)))
     assert outline.about == ["size=10 · 1 process, 1 block, 1 call, unprofiled"]

@@ -9,7 +9,7 @@ from overhead_lens.report.cells import bounds, names, row, text
 from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table
 from overhead_lens.report.page import model
 from overhead_lens.report.page.charts.axes import SYMBOLS, numbered_axis, time_axis
-from overhead_lens.report.text.blocks import counted, cut
+from overhead_lens.report.text.blocks import counted, cut, left_out
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import SERIES, WALL, History, HistoryChange, Segment, Series
 from overhead_lens.taxonomy.categories import INKS
@@ -31,14 +31,13 @@ _ERROR_RATE = (
 
 def history_outline(history: History) -> Outline:
     """The outline."""
-    shown, rest = history.series[:_MOST_SERIES], history.series[_MOST_SERIES:]
-    further = [f"{len(rest)} further series are left out; --json has them all."] if rest else []
+    shown = history.series[:_MOST_SERIES]
     return Outline(
         f"{counted(history.capture_count, 'capture')} below {history.directory}",
         _answer(history),
         Section.filled(
             *(_section(series, is_first=at == 0) for at, series in enumerate(shown)),
-            Section("Further series", [Notes(further)]),
+            Section("Further series", [Notes(left_out(len(history.series) - len(shown), "further series"))]),
             _skipped(history),
             Section("What a change point is worth", [Notes([_ERROR_RATE], tone="dim")], is_open=False),
         ),
@@ -138,8 +137,7 @@ def _skipped(history: History) -> Section | None:
     counts = Counter(skipped.kind for skipped in history.skipped)
     total = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     rows = [row(skipped.kind, skipped.path, skipped.reason) for skipped in history.skipped[:_MOST_SKIPPED]]
-    more = len(history.skipped) - _MOST_SKIPPED
-    notes = Notes([f"{more} more (--json lists them)"] if more > 0 else [])
+    notes = Notes(left_out(len(history.skipped) - _MOST_SKIPPED, "row"))
     table = Table([names("skipped"), names("directory"), names("why")], rows, brief=_BRIEF_SKIPPED)
     return Section(f"Skipped: {total}", [table, notes], is_open=False)
 
@@ -153,7 +151,7 @@ def captures_chart(segment: Segment) -> model.Plot:
         [series for name in segment.levels for series in _series(segment, name, first)],
         numbered_axis([cut(point.name, 18) for point in points], _MOST_TICKS),
         time_axis((ns for point in points for name in segment.levels for ns in point.ci95_ns[name]), "per call"),
-        f"Time per call of {len(points)} captures, by category; {many}.",
+        f"Time per call of {counted(len(points), 'capture')}, by category; {many}.",
         height_px=360,
         uprights=[
             _upright(segment, number, change, first)

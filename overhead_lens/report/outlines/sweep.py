@@ -131,7 +131,7 @@ def times_chart(sweep: Sweep) -> Plot:
         series,
         _sizes_axis(sweep),
         log_axis(ends, round_time, "per call"),
-        f"Time per call by {sweep.against}, both logarithmic, for {len(sweep.variants)} variants with their fitted lines.",
+        f"Time per call by {sweep.against}, both logarithmic, of {counted(len(sweep.variants), 'variant')}, with fitted lines.",
         height_px=340,
         uprights=[Upright(size, f"{size:,.0f}") for size in crossed],
     )

@@ -14,7 +14,6 @@ from overhead_lens.units import format_ns, format_signed_ns
 
 # Longer names would take the width of the figures beside them.
 _NAME_WIDTH = 40
-_RECORDED = ("started", "version", "command")
 
 
 def call_title(breakdown: Breakdown) -> str:
@@ -71,8 +70,8 @@ def signed_interval_text(interval: tuple[float, float]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 step``, ``2 steps``, ``2 launches``."""
-    plural = "es" if noun.endswith(("s", "ch")) else "s"
+    """``1 step``, ``2 steps``, ``2 launches``, ``2 series``."""
+    plural = "" if noun.endswith("series") else "es" if noun.endswith(("s", "ch")) else "s"
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
@@ -106,16 +105,9 @@ def origin(
     directory: str, environment: Mapping[str, Any], named: Iterable[tuple[str, str]] = (), side: str = ""
 ) -> list[tuple[str, str]]:
     """Where a result comes from: names and texts, the ``named`` first; of a comparison with its ``side`` before each name."""
-    known = [(name, str(value)) for name, value in environment.items() if isinstance(value, (str, int, float))]
-    pairs = [*named, *_recorded(directory), *known, ("stored in", directory)]
-    return [(f"{side} {name}".strip(), text) for name, text in pairs if text]
-
-
-def _recorded(directory: str) -> list[tuple[str, str]]:
-    """The recording's metadata from its directory; empty if unreadable."""
     meta = fields_of(Path(directory))
-    return [
-        (name, str(meta[name]).replace("T", " ", name == "started").removesuffix("+00:00"))
-        for name in _RECORDED
-        if meta.get(name)
-    ]
+    recorded = [(name, str(meta.get(name) or "")) for name in ("version", "command")]
+    started = str(meta.get("started") or "").replace("T", " ", 1).removesuffix("+00:00")
+    known = [(name, str(value)) for name, value in environment.items() if isinstance(value, (str, int, float))]
+    pairs = [*named, ("started", started), *recorded, *known, ("stored in", directory)]
+    return [(f"{side} {name}".strip(), text) for name, text in pairs if text]

@@ -51,7 +51,9 @@ def test_one_variant_alone() -> None:
     page = sweep_outline(draw({"only": lambda n: 2_000 + n * 0.5}))
     assert page.sentence == "only takes 2.00 µs [2.00 µs .. 2.00 µs] whatever the n, and 0.5 ns for each of n."
     assert "Where one overtakes the other" not in headings(page)
-    assert plots(page, "Time by size")[0].uprights == []
+    (plot,) = plots(page, "Time by size")
+    assert plot.uprights == []
+    assert plot.alternative == "Time per call by n, both logarithmic, of 1 variant, with fitted lines."
 
 
 def test_large_figures_have_no_exponent() -> None:

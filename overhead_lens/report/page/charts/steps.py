@@ -11,7 +11,7 @@ from overhead_lens.program.area import Phase
 from overhead_lens.report.outline import Notes, Picture
 from overhead_lens.report.page.charts.axes import linear_axis, log_axis, round_time, time_axis
 from overhead_lens.report.page.model import Note, Plot, Series, Symbol
-from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.text.blocks import counted, cut
 from overhead_lens.stats.values import Ints
 from overhead_lens.studies.run.analysis import RunBudget, StepTimes
 from overhead_lens.studies.run.slowest import Slow
@@ -45,7 +45,7 @@ def run_steps(run: RunBudget, times: StepTimes) -> list[Picture]:
         series,
         replace(numbers, ticks=[(at, text) for at, text in numbers.ticks if at == round(at)]),
         log_axis(times.ns.tolist(), round_time) if is_log else time_axis(times.ns.tolist()),
-        f"The time of {len(times.ns):,} steps by phase; "
+        f"The time of {counted(len(times.ns), 'step')} by phase; "
         f"the dashed line is the mean of {run.steps.wall_of}, {format_ns(wall_ns)}.",
         notes=[Note(slow.step, slow.wall_ns, f"{slow.step:,}: {cut(slow.because, 30)}") for slow in slowest[:1]],
     )
