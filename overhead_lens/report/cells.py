@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Cell, Column, Length, Row, Tone
 from overhead_lens.report.text.blocks import interval_text, signed_interval_text
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Interval
 from overhead_lens.units import format_ns, format_signed_ns, unit_of
+
+_DIRECTIONS = {"slower": LONGER, "more": LONGER, "faster": SHORTER, "less": SHORTER}
 
 
 def names(name: str, gives_way: int = 0) -> Column:
@@ -33,6 +36,11 @@ def sum_row(*cells: Cell | str) -> Row:
 def text(value: str, look: str = "", tone: Tone = "") -> Cell:
     """Words."""
     return Cell(value, look=look, tone=tone)
+
+
+def verdict(value: str, mark: str = "") -> Cell:
+    """A verdict in the color of its direction; behind it the mark of a footnote."""
+    return Cell(f"{value}{mark}", look=_DIRECTIONS.get(value, ""))
 
 
 def time(ns: float | None) -> Cell:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from overhead_lens.report.cells import length, names, row, signed, signed_bounds, text
-from overhead_lens.report.looks import LONGER, SHORTER, TIME
+from overhead_lens.report.cells import length, names, row, signed, signed_bounds, text, verdict
+from overhead_lens.report.looks import SHORTER, TIME
 from overhead_lens.report.outline import Bars, Block, Cell, Column, Notes, Outline, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.text.blocks import call_title, origin, signed_interval_text
-from overhead_lens.studies.advise.analysis import Advice, Together, TriedRemedy
+from overhead_lens.stats.values import Interval
+from overhead_lens.studies.advise.analysis import Advice, Saving, Together, TriedRemedy
 from overhead_lens.units import format_ns, format_signed_ns
 
 _MOVED = 3
 _LEAST_MOVED = 0.1
-_SAFETY = {"safe": "safe", "changes_semantics": "changes semantics", "unsafe": "unsafe"}
 _REASONS = {"not_applicable": "not tried", "failed": "failed"}
-_LOOKS = {"faster": SHORTER, "slower": LONGER}
 
 
 def advice_outline(advice: Advice) -> Outline:
@@ -54,9 +53,9 @@ def _remedies(advice: Advice) -> Iterator[Block]:
 
 def _table(remedies: Sequence[TriedRemedy]) -> Table:
     """The saving of each remedy with its interval; to the left if it costs time."""
-    saved = [_saved(each) for each in remedies]
-    least = min(0.0, *(low for _, (low, _) in saved), *(ns for ns, _ in saved))
-    whole = max(0.0, *(high for _, (_, high) in saved), *(ns for ns, _ in saved)) - least
+    saved = [_saved(each.wall) for each in remedies]
+    ends = [0.0, *(end for ns, _, interval in saved for end in (ns, *interval))]
+    least, whole = min(ends), max(ends) - min(ends)
     columns = [names("remedy"), names("", gives_way=3), Column("saves"), Column("of the call", gives_way=2)]
     columns += [names("95 % interval", gives_way=1), names("verdict"), names("output", 4), names("safety", 5)]
     columns += [names("where", gives_way=6), names("how", gives_way=7)]
@@ -64,20 +63,24 @@ def _table(remedies: Sequence[TriedRemedy]) -> Table:
         row(
             each.remedy,
             length(ns, whole, interval, SHORTER if each.helps else TIME, -least),
-            *(signed(ns), f"{1 - each.wall.ratio:+.1%}" if each.wall else "", signed_bounds(interval)),
-            text(str(each.verdict), _LOOKS.get(str(each.verdict), "")),
-            *(each.output, _SAFETY[each.safety], _where(each)),
+            *(signed(ns), of_the_call, signed_bounds(interval)),
+            *(verdict(str(each.verdict)), each.output, _safety(each), _where(each)),
             text(each.how if each.helps else "", tone="code"),
         )
-        for each, (ns, interval) in zip(remedies, saved, strict=True)
+        for each, (ns, of_the_call, interval) in zip(remedies, saved, strict=True)
     ]
     return Table(columns, rows)
 
 
-def _saved(each: TriedRemedy) -> tuple[float, tuple[float, float]]:
-    assert each.wall is not None
-    low, high = each.wall.ci95_ns
-    return -each.wall.delta_ns, (-high, -low)
+def _saved(wall: Saving | None) -> tuple[float, str, Interval]:
+    """The saving of what was measured, in ns and of the call, and its interval."""
+    assert wall is not None
+    low, high = wall.ci95_ns
+    return -wall.delta_ns, f"{1 - wall.ratio:+.1%}", (-high, -low)
+
+
+def _safety(each: TriedRemedy) -> str:
+    return each.safety.replace("_", " ")
 
 
 def _where(each: TriedRemedy) -> str:
@@ -100,18 +103,14 @@ def _how(remedies: Sequence[TriedRemedy]) -> Section:
 
 def _does(each: TriedRemedy) -> Cell:
     where = _where(each)
-    return text(f"{each.summary} ({_SAFETY[each.safety]}; output {each.output}{f'; {where}' if where else ''})")
+    return text(f"{each.summary} ({_safety(each)}; output {each.output}{f'; {where}' if where else ''})")
 
 
 def _together(together: Together) -> str:
-    wall = together.wall
-    low, high = wall.ci95_ns
-    saved = (
-        f"{format_signed_ns(-wall.delta_ns)} ({1 - wall.ratio:+.1%}), interval {signed_interval_text((-high, -low))}"
-    )
+    ns, of_the_call, interval = _saved(together.wall)
+    saved = f"{format_signed_ns(ns)} ({of_the_call}), interval {signed_interval_text(interval)}"
     alone = "confirmed" if together.delta.verdict == "faster" else "not confirmed"
-    what = alone if len(together.remedies) == 1 else "together"
-    what += ", in turns with the call as it is"
+    what = f"{alone if len(together.remedies) == 1 else 'together'}, in turns with the call as it is"
     return f"{what}: {' + '.join(together.remedies)}: {saved}: {together.delta.verdict}"
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.factors import Factor, Factors
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
-from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
-from overhead_lens.report.cells import count, names, numbers, row, signed, signed_bounds, sum_row, text, time
+from overhead_lens.comparison.model import CategoryChange, Delta
+from overhead_lens.report.cells import count, names, numbers, row, signed, signed_bounds, sum_row, text, time, verdict
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Bars, Block, Cell, Drawing, Notes, Outline, Picture, Piece, Row, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
@@ -23,9 +23,6 @@ from overhead_lens.studies.check.limits import BROKEN, LimitFinding, Outcome, Ti
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns
-
-_MOST_MOVED = 40
-_LOOKS = {"slower": LONGER, "faster": SHORTER, "more": LONGER, "fewer": SHORTER}
 
 
 def delta_outline(delta: Delta) -> Outline:
@@ -108,23 +105,19 @@ def _table(delta: Delta | RunDelta) -> Table:
         row(
             text(change.category, change.category),
             *(time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns)),
-            _verdict(change.verdict, "*" if change.only_in_frames else ""),
-            text(_most(change.contributors), tone="dim"),
+            verdict(change.verdict, "*" if change.only_in_frames else ""),
+            _first(f"{format_signed_ns(part.delta_ns)} {part.name}" for part in change.contributors),
         )
         for change, old, recent in zip(delta.host, delta.base.host, delta.new.host, strict=True)
         if old.ns or recent.ns
     ]
     walls = (time(delta.base.wall.ns), time(delta.new.wall.ns), signed(delta.wall_delta_ns))
-    total = sum_row("sum = wall", *walls, signed_bounds(delta.wall_ci95_ns), _verdict(delta.verdict), "")
+    total = sum_row("sum = wall", *walls, signed_bounds(delta.wall_ci95_ns), verdict(delta.verdict), "")
     return Table(columns, [*rows, total])
 
 
-def _verdict(verdict: str, mark: str = "") -> Cell:
-    return text(f"{verdict}{mark}", _LOOKS.get(verdict, ""))
-
-
-def _most(contributors: Sequence[Contributor]) -> str:
-    return f"{format_signed_ns(contributors[0].delta_ns)} {contributors[0].name}" if contributors else ""
+def _first(changes: Iterable[str]) -> Cell:
+    return text(next(iter(changes), ""), tone="dim")
 
 
 def _by_frames(host: Sequence[CategoryChange]) -> list[str]:
@@ -134,9 +127,8 @@ def _by_frames(host: Sequence[CategoryChange]) -> list[str]:
         for change in host
         if change.only_in_frames and change.in_frames_ns is not None
     ]
-    return (
-        [f"* not by its own interval, but by frames that are known to have moved: {', '.join(known)}"] if known else []
-    )
+    why = "* not by its own interval, but by frames that are known to have moved"
+    return [f"{why}: {', '.join(known)}"] if known else []
 
 
 def _moved(delta: Delta | RunDelta) -> Section:
@@ -146,8 +138,8 @@ def _moved(delta: Delta | RunDelta) -> Section:
         for part in change.contributors
     ]
     columns = [names("category"), names("kind"), *numbers("difference"), names("verdict"), names("name")]
-    table = Table(columns, rows[:_MOST_MOVED], "those that are known to have moved first")
-    return Section.folded("What moved inside the categories", table)
+    caption = "of each category, those that are known to have moved first"
+    return Section.folded("What moved inside the categories", Table(columns, rows, caption))
 
 
 def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
@@ -179,9 +171,9 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
     rows = []
     for change in delta.host:
         if change.base_count or change.new_count:
-            most = [f"{signed_count(each.delta_count)} {each.name}" for each in change.contributors[:1]]
+            most = _first(f"{signed_count(each.delta_count)} {each.name}" for each in change.contributors)
             counts = _counts(change.base_count, change.new_count, delta)
-            rows.append(row(text(change.category, change.category), *counts, text("".join(most), tone="dim")))
+            rows.append(row(text(change.category, change.category), *counts, most))
     total = sum_row("sum", *_counts(delta.base_count, delta.new_count, delta), "")
     blocks: list[Block] = [Notes([_sentence(delta.sentence)], tone="bold"), Table(columns, [*rows, total])]
     return [Section("Instructions per call (callgrind)", blocks, reach="everywhere")]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.readers.py_spy.threads import SampledThread
-from overhead_lens.report.cells import names, numbers, row, share, sum_row, text
-from overhead_lens.report.looks import LONGER, SHORTER
+from overhead_lens.report.cells import names, numbers, row, share, sum_row, text, verdict
 from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.host import divided, frames_section, host_bar, host_blocks, largest_part
 from overhead_lens.report.outlines.stacks import name_of, stacks_of_others, thread_stacks
@@ -30,8 +29,7 @@ def process_outline(process: ProcessBudget) -> Outline:
     """A watch."""
     first, others = process.threads[0], process.threads[1:]
     wall = Measured(first.wall_ns, (first.wall_ns, first.wall_ns), interval=NO_INTERVAL)
-    bar = Bars([host_bar("", "", first.host, first.wall_ns)], f"How the time of {name_of(first)} divides.")
-    _, table = host_blocks(first.host, wall, "time", total="sum = time watched")
+    where = host_blocks(first.host, wall, "time", total="sum = time watched")
     stored, of = process.capture, f" of {name_of(first)}"
 
     def stacks() -> Sequence[SampledThread]:
@@ -41,7 +39,7 @@ def process_outline(process: ProcessBudget) -> Outline:
         f"process {process.pid}: {process.command}",
         sentence(first),
         Section.filled(
-            Section(f"Where the time of {name_of(first)} goes", [bar, table], reach="everywhere"),
+            Section(f"Where the time{of} goes", where, reach="everywhere"),
             _others(others, process.pid),
             *(_traced(first, process.traced, stored) if process.traced is not None else ()),
             frames_section(first.host, first.wall_ns, _MOST_FRAMES, _TOP, of),
@@ -57,10 +55,9 @@ def process_outline(process: ProcessBudget) -> Outline:
 
 def sentence(thread: ThreadBudget) -> str:
     """A thread's activity in a sentence."""
-    ranked = sorted((row for row in thread.host if row.ns), key=lambda row: -row.ns)
     words = f"{name_of(thread)} is busy {thread.busy_share:.0%} of the time"
-    leading = next((row for row in ranked if row.category != "wait"), None)
-    if leading is not None and leading.share >= _WORTH_A_WORD_SHARE:
+    leading = max((row for row in thread.host if row.category != "wait"), key=lambda row: row.ns)
+    if leading.share >= _WORTH_A_WORD_SHARE:
         words += f", {leading.share:.0%} in {leading.category}{_most_of(leading)}"
     waiting = thread.category("wait")
     if waiting.share >= _WORTH_A_WORD_SHARE:
@@ -81,7 +78,7 @@ def _about(process: ProcessBudget) -> str:
     threads = counted(len(process.threads), "thread")
     cost = "" if process.slowdown_share is None else f", which slowed it by {process.slowdown_share:.0%}"
     watched = f"watched for {format_ns(process.duration_ns)}{cost}"
-    return ", ".join((*known, threads, f"{process.samples:,} samples", watched))
+    return ", ".join((*known, threads, counted(process.samples, "sample"), watched))
 
 
 def _versions(process: ProcessBudget) -> Iterator[tuple[str, str]]:
@@ -144,12 +141,10 @@ def process_delta_outline(delta: ProcessDelta) -> Outline:
 
 
 def _unchanged(delta: ProcessDelta, alike: int) -> list[str]:
-    lines = []
-    if alike:
-        lines.append(f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before")
+    lines = [f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before"] if alike else []
     for label, threads in (("gone", delta.gone), ("new", delta.came)):
-        if threads:
-            lines.append(f"{label}: {', '.join(name or 'a thread without a name' for name in threads)}")
+        named = ", ".join(name or "a thread without a name" for name in threads)
+        lines += [f"{label}: {named}"] if named else []
     return lines
 
 
@@ -181,5 +176,5 @@ def _change(share: ShareDelta) -> Row:
         *(f"{share.base_share:.1%}", f"{share.new_share:.1%}"),
         f"{100 * share.delta_share:+.1f} points",
         f"{100 * low:+.1f} .. {100 * high:+.1f}",
-        text(share.verdict, {"more": LONGER, "less": SHORTER}.get(share.verdict, "")),
+        verdict(share.verdict),
     )

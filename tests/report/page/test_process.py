@@ -28,6 +28,11 @@ def test_a_row_a_thread_the_main_one_first(tmp_path: Path) -> None:
     assert [row[:2] for row in others] == [["busy", "90%"], ["idle", "0%"]]
 
 
+def test_a_sample_alone_is_in_the_singular(tmp_path: Path) -> None:
+    (about,) = process_outline(drawn(tmp_path / "p", *thread(10, "MainThread", 1))).about
+    assert about.startswith("Python 3.11.7, torch 2.13.0, 1 thread, 1 sample, watched for 10.00 s")
+
+
 def test_an_icicle_for_each_thread_at_work_and_only_the_main_ones_is_open(tmp_path: Path) -> None:
     page = process_outline(drawn(tmp_path / "p", *LINES))
     of = ["Stacks of MainThread", "Stacks of busy"]
