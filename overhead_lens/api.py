@@ -17,7 +17,7 @@ from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.captures.directory import recording_directory, release_directory
 from overhead_lens.captures.files import DELTA
-from overhead_lens.comparison.difference import compare_budgets
+from overhead_lens.comparison.difference import MARGIN_SHARE, compare_budgets
 from overhead_lens.comparison.model import Delta
 from overhead_lens.directories import load_directory
 from overhead_lens.documents.delta import delta_document
@@ -43,15 +43,13 @@ from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.sweep.analysis import Sweep
 from overhead_lens.target import Target, name_of
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
+from overhead_lens.terminal.arguments import TIMEOUT_S
 from overhead_lens.terminal.command import refuse_on_windows
 from overhead_lens.terminal.progress import progress
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.worker.load import VALUES
 
-MARGIN_SHARE = 0.01
-
-_TIMEOUT_S = 300.0
 _COUNTED_FRESH = "instructions are counted in a fresh process"
 
 Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
@@ -115,12 +113,7 @@ def record_call(
     """Record one capture of a call as ``profile`` does; returns its directory.
 
     Args:
-        function: What is called.
-        arguments: Its arguments.
-        effort: How much is measured, of several processes or of this one.
-        listener: Receives the progress.
-        compile: Measure ``torch.compile`` of it.
-        fresh: Insist on fresh processes.
+        effort: Of several processes, or of this one alone.
         instructions: Count instructions as well, which needs fresh processes.
         counted_calls: Calls whose instructions are counted; None for as many as their time allows.
         output: Directory of the capture; None for a new one under ``traces``.
@@ -155,12 +148,7 @@ def count_call(
     compile: bool = False,
     output: Path | None = None,
 ) -> Path:
-    """Count the instructions of a call and time nothing; returns the directory of the counts.
-
-    Args:
-        function, arguments: The call.
-        calls: Counted calls; None for as many as their time allows.
-        listener, compile, output: As for ``record_call``.
+    """Count the instructions of a call and time nothing; arguments and result as of ``record_call``.
 
     Raises:
         UsageError: The call fails, or a fresh process cannot make it.
@@ -307,6 +295,13 @@ class Compared:
     paths: Sequence[Path]
     budgets: Sequence[Budget]
 
+    def draw(self, classifier: Classifier) -> None:
+        """Draw the budget of each side for the Perfetto UI, beside its capture."""
+        from overhead_lens.export.capture import draw
+
+        for path, budget in zip(self.paths, self.budgets, strict=True):
+            draw(path, budget.breakdown, classifier)
+
 
 def measure_pair(
     requests: tuple[Request, Request],
@@ -371,7 +366,7 @@ def _request(target: Target, arguments: Arguments, compiles: bool, effort: Effor
         target=target,
         params={},
         compile_options={} if compiles else None,
-        timeout_s=_TIMEOUT_S,
+        timeout_s=TIMEOUT_S,
         effort=effort,
         command=(f"overhead_lens.{command}", target.text),
         variables={"PYTHONPATH": os.pathsep.join(folders), **threads},

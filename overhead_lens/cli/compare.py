@@ -61,10 +61,9 @@ def compare(
 ) -> None:
     """Measure two calls in turns and exit 1 if the second one is slower."""
     from overhead_lens.api import measure_pair
-    from overhead_lens.export.capture import draw
     from overhead_lens.report.forms import to_markdown
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import Format, append_markdown, show
+    from overhead_lens.terminal.output import Format, append_markdown, show_drawn
     from overhead_lens.terminal.progress import announcement, progress
 
     refuse_on_windows("compare", "; captures made there can be compared here by diff")
@@ -78,10 +77,9 @@ def compare(
         begins = announcement(f"{base} and {new} in turns", seconds)
         listener = stack.enter_context(progress(quiet=quiet, begins=begins))
         compared = measure_pair(requests, output, classifier, margin_share, listener)
-    show(compared.delta, Format(json_, html, classifier, force=force))
     append_markdown(markdown, to_markdown(compared.delta))
-    for path, budget in zip(compared.paths, compared.budgets, strict=True):
-        draw(path, budget.breakdown, classifier)
+    form = Format(json_, html, classifier, force=force)
+    show_drawn(compared.delta, form, lambda: compared.draw(classifier), "comparison")
     if compared.delta.verdict == "slower":
         raise typer.Exit(EXIT_REGRESSION)
 

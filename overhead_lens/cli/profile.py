@@ -105,9 +105,8 @@ def _compare_with_cold(
     """Measure the call in a hot loop and with displaced caches, in turns; a cold call is slower, which is not a failure."""
     from overhead_lens.api import measure_pair
     from overhead_lens.comparison.difference import MARGIN_SHARE
-    from overhead_lens.export.capture import draw
     from overhead_lens.recorder.paired import paired_effort
-    from overhead_lens.terminal.output import show
+    from overhead_lens.terminal.output import show_drawn
     from overhead_lens.terminal.progress import announcement, progress
 
     effort = paired_effort(compiles=request.compiles)
@@ -118,6 +117,4 @@ def _compare_with_cold(
     begins = announcement(f"{request.target.text} with warm and cold caches", _COLD_SECONDS[quick])
     with progress(quiet=quiet, begins=begins) as listener:
         compared = measure_pair(pair, request.output, classifier, MARGIN_SHARE, listener)
-    show(compared.delta, form)
-    for path, budget in zip(compared.paths, compared.budgets, strict=True):
-        draw(path, budget.breakdown, classifier)
+    show_drawn(compared.delta, form, lambda: compared.draw(classifier), "comparison")

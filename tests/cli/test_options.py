@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.errors import UsageError
 from overhead_lens.export.viewer import server
 from overhead_lens.export.viewer.server import Document
 from tests.cli.recorders import Recorders
@@ -174,6 +175,19 @@ def test_a_comparison_is_appended_to_a_summary(here: Path, recorders: Recorders)
     assert summary.startswith("before\n### ")
     assert "1.00 µs → 1.03 µs" in summary
     assert re.search(r"^\| python \| 1\.00 µs \| 1\.03 µs \| \+30 ns \|.*\| slower \|", summary, re.MULTILINE)
+
+
+def test_a_comparison_is_complete_without_its_picture(
+    here: Path, recorders: Recorders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise UsageError("cannot write trace.pftrace: No space left on device")
+
+    monkeypatch.setattr("overhead_lens.export.capture.draw", full)
+    done = lens("compare", "add1", "add1", "-q", cwd=here)
+    why = "cannot write trace.pftrace: No space left on device; the comparison is complete but for this picture\n"
+    assert (done.stderr, done.returncode) == (f"overhead-lens: {why}", 3)
+    assert "30 ns slower: python +30 ns" in done.stdout
 
 
 # ---------------------------------------------------------------- the UI
