@@ -35,11 +35,7 @@ class Result:
         importlib.import_module("overhead_lens.terminal.output").print_result(self)
 
     def to_html(self) -> str:
-        """The report as one HTML file that holds everything and asks nothing of any network.
-
-        Raises:
-            UsageError: There is no page of such results.
-        """
+        """The report as one HTML file that holds everything and asks nothing of any network."""
         return str(_forms().to_html(self))
 
     def _repr_html_(self) -> str:

@@ -69,14 +69,10 @@ def advice_document(advice: analysis.Advice) -> AdviceDocument:
         advice,
         base=breakdown_document(advice.base),
         remedies=[_remedy(each) for each in advice.remedies],
-        together=None if advice.together is None else _together(advice.together),
+        together=advice.together and fill(Together, advice.together, verdict=advice.together.delta.verdict),
     )
 
 
 def _remedy(tried: analysis.TriedRemedy) -> Remedy:
     host: list[Any] = [CategoryChange(category, delta_ns) for category, delta_ns in tried.host]
     return fill(Remedy, tried, host=host)
-
-
-def _together(together: analysis.Together) -> Together:
-    return Together(list(together.remedies), together.wall, together.delta.verdict)

@@ -113,7 +113,8 @@ class Table:
             sums = [row for row in self.rows if row.is_sum]
             left_out = len(self.rows) - len(others) - len(sums)
             selected = [*others, *([self._rest(left_out)] if left_out and self.more else []), *sums]
-        filled = [at for at in range(len(self.columns)) if any(_is_filled(row.cells[at]) for row in selected)]
+        columns = enumerate(zip(*(row.cells for row in selected), strict=True))
+        filled = [at for at, cells in columns if any(cell.text or cell.length or cell.pieces for cell in cells)]
         return replace(self, rows=selected).columns_at(filled)
 
     def columns_at(self, places: Sequence[int]) -> Table:
@@ -131,10 +132,6 @@ class Table:
         cells = [Cell()] * len(self.columns)
         cells[at] = Cell(f"{count:,} {self.more}")
         return Row(cells, tone="dim")
-
-
-def _is_filled(cell: Cell) -> bool:
-    return bool(cell.text or cell.length or cell.pieces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,12 @@ def _rungs(ladder: Ladder) -> Section:
 def _rung(rung: Rung, eager: Rung | None, most_ns: float) -> Row:
     if rung.ns is None:
         return row(rung.kind.title, "", "not done", *[Cell()] * 4, depth=rung.depth)
-    faults = rung.minor_faults if rung.minor_faults and rung.minor_faults >= 1 else None
+    faults = rung.minor_faults or 0.0
     return row(
         rung.kind.title,
         length(rung.ns, most_ns, rung.ci95_ns, TIME),
         *(time(rung.ns), signed(rung.step_ns), signed_bounds(rung.step_ci95_ns)),
         f"{rung.ns / eager.ns:.2f}" if eager is not None and eager.ns else "",
-        "" if faults is None else f"{faults:.0f}",
+        f"{faults:.0f}" if faults >= 1 else "",
         depth=rung.depth,
     )

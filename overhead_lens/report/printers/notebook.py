@@ -59,7 +59,8 @@ def notebook_html(outline: Outline) -> str:
 
 def _block(block: Block) -> str:
     if isinstance(block, Table):
-        return f"<div{_attributes('scrolled')}>{table_html(_cut(block), _attributes)}</div>"
+        table = block.shown(whole=False).with_texts(lambda cell: cut_middle(cell.text, _MOST_NAME))
+        return f"<div{_attributes('scrolled')}>{table_html(table, _attributes)}</div>"
     if isinstance(block, Bars):
         return "".join(bars_html(block, _attributes))
     if isinstance(block, Notes):
@@ -67,10 +68,6 @@ def _block(block: Block) -> str:
     if isinstance(block, Card):
         return _element("div", "line", block.title) + _element("div", "line dim", f"try: {block.remedy}")
     return ""
-
-
-def _cut(table: Table) -> Table:
-    return table.shown(whole=False).with_texts(lambda cell: cut_middle(cell.text, _MOST_NAME))
 
 
 def _element(tag: str, roles: str, text: str) -> str:

@@ -72,9 +72,3 @@ def round_number(text: str) -> str:
     number, _, unit = text.partition(" ")
     value = float(number.replace(",", ""))
     return f"{value:g} {unit}" if value else "0"
-
-
-def paled(ink: str) -> str:
-    """A color that lets the page shine through."""
-    red, green, blue = (int(ink[at : at + 2], 16) for at in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.45)"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from overhead_lens.report.looks import IDLE, ink
 from overhead_lens.report.outline import Notes, Picture
-from overhead_lens.report.page.charts.axes import INKS, linear_axis, numbered_axis, paled, time_axis
+from overhead_lens.report.page.charts.axes import INKS, linear_axis, numbered_axis, time_axis
 from overhead_lens.report.page.model import Area, Axis, Lanes, Note, Plot, Series
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.categories import CATEGORIES
@@ -118,12 +118,9 @@ def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Lanes
 
 
 def _areas(lane: Lane, wall_ns: int) -> list[Area]:
-    return [
-        Area(
-            name,
-            paled(ink(name)) if name.startswith(IDLE) else ink(name),
-            ns,
-            f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%} of the window)",
-        )
-        for name, ns in lane.ns.items()
-    ]
+    areas = []
+    for name, ns in lane.ns.items():
+        # Idle time lets the page shine through.
+        color = f"{ink(name)}73" if name.startswith(IDLE) else ink(name)
+        areas.append(Area(name, color, ns, f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%} of the window)"))
+    return areas
