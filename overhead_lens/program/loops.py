@@ -13,8 +13,8 @@ would see the marks. A mark is a call of a builtin::
                                         train(queue)
                                     __overhead_lens_left_1__()
 
-A ``for`` loop that is not that of the steps costs nothing from its next start on, when the builtin is ``iter``. A tick costs some
-25 ns all the time, so that a ``while`` loop is marked only where its body calls something. The call before it tells that it
+A ``for`` loop that is not that of the steps costs nothing from its next start on: the builtin returns the items. A tick costs
+some 25 ns all the time, so that a ``while`` loop is marked only where its body calls something. The call before it tells that it
 starts.
 """
 

@@ -69,6 +69,8 @@ _SETTLED_SHARE = 0.05
 _SAMPLE, _REST = 1, 0
 _FOREVER = 2**62
 _NEVER = object()
+as_they_are: Callable[[Any], Any] = partial(dict[Any, Any]().get, None)
+"""Returns a loop's items, without a Python frame; to iterate over them here, too, would start some iterators twice."""
 # Reading the thread's counters takes 2 us, and the step after it some more.
 _COUNTED_STEP_NS = 1_000_000
 _NOT_COUNTED = (0, 0, 0, 0)
@@ -309,7 +311,7 @@ class StepWatcher:
         """Run something after each iteration and at the end of a loop, until the loop starts again."""
         free = count().__next__
         self._ticks[number] = tick or free
-        setattr(builtins, EACH.format(number), iter if tick is None else self._ticking(number))
+        setattr(builtins, EACH.format(number), as_they_are if tick is None else self._ticking(number))
         setattr(builtins, TICK.format(number), tick or free)
         setattr(builtins, LEFT.format(number), left or free)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop, Marked, StepPlace, marked
-from overhead_lens.program.watcher import StepWatcher
+from overhead_lens.program.watcher import StepWatcher, as_they_are
 
 
 def mark(source: str, step: StepPlace | None = None, *, loops: bool = True, first: int = 0) -> Marked:
@@ -232,7 +232,7 @@ def test_errors_are_those_of_the_plain_program(tmp_path: Path, source: str) -> N
 
     assert complaint(module.code, names | ours) == complaint(compile(source, file, "exec"), {})
     # ... and of a loop that is not measured, whose items nothing wraps.
-    free = {name: iter for name in ours}
+    free = dict.fromkeys(ours, as_they_are)
     assert complaint(module.code, names | free) == complaint(compile(source, file, "exec"), {})
 
 

@@ -404,7 +404,7 @@ def test_not_a_loop_whose_iterations_are_shorter_than_their_marks(
         program.leave(1)
     assert program.notes()["home"] == ["train.py", "", *home]
     # From its next start on, it costs nothing.
-    assert (getattr(builtins, EACH.format(1)) is iter) == (home == [3, 9])
+    assert (getattr(builtins, EACH.format(1)) is watching.as_they_are) == (home == [3, 9])
 
 
 def test_a_loop_may_first_skip_what_is_done(start: Callable[..., Program]) -> None:
@@ -432,6 +432,27 @@ def test_a_loop_of_short_iterations_goes_on_without_marks(
     sys.setprofile(None)
     assert rest == [*range(2_000, 3_000)]
     assert "call" not in called
+
+
+@pytest.mark.parametrize("let_go", [False, True])
+def test_items_are_asked_once_for_an_iterator_which_may_have_no_method_iter(
+    start: Callable[..., Program],
+    let_go: bool,  # noqa: FBT001
+) -> None:
+    class Loader:
+        started = 0
+
+        def __iter__(self) -> Any:
+            self.started += 1
+            numbers = iter(range(3))
+            return type("Iterator", (), {"__next__": lambda _: next(numbers)})()
+
+    program = start(OUTER)
+    if let_go:
+        warmed_up(program, 50)
+    loader = Loader()
+    assert [*map(str, getattr(builtins, EACH.format(0))(loader))] == ["0", "1", "2"]
+    assert loader.started == 1
 
 
 def test_a_slow_loop_is_waited_for(start: Callable[..., Program]) -> None:
