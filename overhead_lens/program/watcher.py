@@ -116,15 +116,17 @@ class StepWatcher:
     def __init__(self, area: Area, folder: Path, kinds: Sequence[str] = KINDS) -> None:
         self._area, self._folder = area, folder
         self._kinds = tuple(kinds)
-        self._main = threading.get_ident()
+        self._main = threading.get_native_id()
         self._alive = True
         self._candidates: dict[tuple[str, object, int], Candidate] = {}
         self._scouting = threading.Lock()
         self._scouting_since = 0
         self._chosen: Candidate | None = None
         self._before = 0
-        # The last mark of another source of the chosen kind.
-        self._others_ns = 0
+        # Turns of the sampler so far, by thread.
+        self._turns_of: defaultdict[int, int] = defaultdict(int)
+        # The last mark of the chosen kind by another source, or in another thread.
+        self._others_ns, self._others = 0, ""
         self._passed: dict[tuple[str, object, int], int] = {}
         self._loops: list[Loop] = []
         # Numbers of the loops that may have the steps.
@@ -148,7 +150,7 @@ class StepWatcher:
         self._regions: defaultdict[tuple[str, int], Entries] = defaultdict(Entries)
         self._traced_regions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._region_places: dict[str, set[tuple[Any, ...]]] = {}
-        area.write(Word.THREAD, threading.get_native_id())
+        area.write(Word.THREAD, self._main)
         self._cores: set[int] = set()
         os.register_at_fork(after_in_child=self._in_child)
 
@@ -176,7 +178,7 @@ class StepWatcher:
         """A mark of a source; a source of the same kind, key and thread is the same."""
         if not self._alive:
             return
-        chosen, thread = self._chosen, threading.get_ident()
+        chosen, thread = self._chosen, threading.get_native_id()
         if chosen is not None and chosen.kind == kind and chosen.key == key and chosen.thread == thread:
             self._mark()
         elif chosen is None or KINDS.index(kind) < KINDS.index(chosen.kind):
@@ -184,7 +186,7 @@ class StepWatcher:
         elif not self._is_settled:
             self._take_over(chosen, kind, key)
         elif chosen.kind == kind:
-            self._others_ns = _clock()
+            self._others_ns, self._others = _clock(), "thread" if chosen.key == key else kind
 
     def _take_over(self, chosen: Candidate, kind: str, key: object) -> None:
         """Look for steps again if the chosen source, which has not warmed up, is silent; another source has just marked."""
@@ -205,9 +207,9 @@ class StepWatcher:
         if not self._alive or kind not in self._kinds or not self._scouting.acquire(blocking=False):
             return
         try:
-            # The next thread has the identifier of one that has ended, but not its number.
+            # A thread may have the identifier of one that has ended, but not its number.
             now_ns, thread = _clock(), threading.get_native_id()
-            new = Candidate(kind, key, threading.get_ident(), first_ns=now_ns)
+            new = Candidate(kind, key, thread, first_ns=now_ns)
             candidate = self._candidates.setdefault((kind, key, thread), new)
             if (passed_ns := now_ns - candidate.looked_ns) < _SHORT_NS:
                 candidate.short += 1
@@ -273,7 +275,7 @@ class StepWatcher:
         self._plan = self._turns(candidate)
         self._deadline_ns = 0
         self._begin_ns = 0
-        self._area.write(Word.THREAD, threading.get_native_id())
+        self._area.write(Word.THREAD, candidate.thread)
         self._area.write(Word.FOUND, 1)
         self._is_settled = False
         for number in self._possible:
@@ -478,7 +480,7 @@ class StepWatcher:
 
     def _traced(self) -> Iterator[int]:
         trace = self._trace
-        if threading.get_ident() != self._main:
+        if threading.get_native_id() != self._main:
             self._note(untraced="they run in another thread than the main one")
             return
         step_ns = median(self._recent) if self._recent else 0.0
@@ -544,7 +546,7 @@ class StepWatcher:
         if self._alive:
             self._area.write(Word.FINISHED_NS, _clock())
             self._note(cpu_ns=_cpu_ns(resource.RUSAGE_SELF), children_cpu_ns=_cpu_ns(resource.RUSAGE_CHILDREN))
-            self._note(others_ns=self._others_ns)
+            self._note(others_ns=self._others_ns, others=self._others)
             self._write_regions()
             self._alive = False
             with suppress(Exception):

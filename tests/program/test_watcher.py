@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -289,6 +290,15 @@ def test_the_last_step_of_another_optimizer_is_noted(kind: str, others_ns: int, 
     program.now_ns += S
     program.watcher.finish()
     assert program.notes()["others_ns"] == (ended_ns + others_ns if others_ns else 0)
+    assert program.notes()["others"] == (kind if others_ns else "")
+
+
+def test_steps_that_go_on_in_another_thread_are_noted(start: Callable[..., Program]) -> None:
+    program = start()
+    warmed_up(program, 50)
+    OtherThread("other").do(program.mark, "optimizer")
+    program.watcher.finish()
+    assert (program.notes()["others"], program.notes()["others_ns"]) == ("thread", program.now_ns)
 
 
 def test_a_step_that_the_user_named_is_the_only_source(start: Callable[..., Program]) -> None:
@@ -342,6 +352,19 @@ def test_marks_of_several_threads_are_sources_of_their_own(start: Callable[..., 
     assert program.found_by is None
     program.chosen("optimizer")
     assert (program.area.read(Word.THREAD), program.notes()["thread"]) == (threading.get_native_id(), "")
+
+
+def test_a_thread_with_the_identifier_of_one_that_has_ended_is_another(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "threading", SimpleNamespace(**{**vars(threading), "get_ident": lambda: 7}))
+    program = start()
+    replies = [OtherThread("reply") for _ in range(2)]
+    for reply in replies:
+        for _ in range(5):
+            reply.do(program.mark, "module")
+    assert len(program.rows()) == 2
+    assert program.area.read(Word.THREAD) == replies[0].number
 
 
 def test_steps_of_another_thread_are_sampled_and_not_traced(start: Callable[..., Program]) -> None:

@@ -68,18 +68,28 @@ def test_work_in_child_processes_is_said(own_s: float, child_s: float, said: boo
     assert all(match is not None and float(match["children"]) >= child_s for match in warnings)
 
 
+@pytest.mark.parametrize(("others", "advice"), [("optimizer", "; --step names a line that all pass"), ("thread", "")])
 @pytest.mark.parametrize(
     ("others_ns", "last_ns", "said"),
     [(0, 0, []), (21_000_000, 0, []), (33_000_000, 0, ["12.00 ms"]), (33_000_000, 32_000_000, [])],
 )
-def test_another_optimizer_that_goes_on_after_the_steps_is_said(others_ns: int, last_ns: int, said: list[str]) -> None:
+def test_another_optimizer_or_thread_that_goes_on_after_the_steps_is_said(
+    others_ns: int, last_ns: int, said: list[str], others: str, advice: str
+) -> None:
     rows = [StepRecord(begin_ns, begin_ns + 10_000_000, Phase.BARE, *(7 * [0])) for begin_ns in (1_000_000, 11_000_000)]
-    assert [*record._other_steps(rows, last_ns, {"found_by": "optimizer", "others_ns": others_ns})] == [
-        f"another optimizer went on for {time} after the last step: what it did is not in the budget; --step names a line that all"
-        " pass"
+    notes = {"others_ns": others_ns, "others": others}
+    assert [*record._other_steps(rows, last_ns, notes)] == [
+        f"another {others} went on for {time} after the last step: what it did is not in the budget{advice}"
         for time in said
     ]
-    assert [*record._other_steps([], last_ns, {"others_ns": others_ns})] == []
+    assert [*record._other_steps([], last_ns, notes)] == []
+
+
+def test_launches_that_an_earlier_recording_slows_are_said(tmp_path: Path) -> None:
+    area = Area.create(tmp_path)
+    warning = "devices were recorded during earlier steps, which slows the launches of these"
+    said = [warning in record._warnings(Program(["train.py"]), area, {"slowed": slowed}, 0) for slowed in (True, False)]
+    assert said == [True, False]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])

@@ -317,6 +317,18 @@ def test_a_turn_that_is_longer_than_all_steps_before_it_is_the_last(
     assert (len(sampler.sampled), sampler.reason) == (1, "")
 
 
+def test_a_turn_ends_with_its_thread(drawn: Drawn, sampler: RunSampler) -> None:
+    sampler.attend()
+    drawn.wants(1)
+    attended(sampler, 1)
+    sampler.attend()
+    drawn.said()
+    drawn.threads = [PID, 126]
+    sampler.attend()
+    assert drawn.said() == ["follow", *ENDED]
+    assert (drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (1, 0)
+
+
 # ---------------------------------------------------------------- another sampler
 def test_a_program_without_steps_is_looked_at_less_often(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.area.write(Word.FOUND, 0)

@@ -214,15 +214,16 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
 
 
 def _other_steps(rows: Sequence[StepRecord], last_ns: int, notes: dict[str, Any]) -> Iterator[str]:
-    """Whether another optimizer, or module, went on when the steps had ended; ``last_ns``: the end of the last without a row."""
+    """Whether another optimizer, module or thread went on after the steps; ``last_ns``: the end of the last without a row."""
     if not rows:
         return
     ended_ns = max(rows[-1].end_ns, last_ns)
     beyond_ns = notes.get("others_ns", 0) - ended_ns
     if beyond_ns > _WENT_ON_SHARE * (ended_ns - rows[0].begin_ns):
+        advice = "" if notes["others"] == "thread" else "; --step names a line that all pass"
         yield (
-            f"another {notes['found_by']} went on for {format_ns(beyond_ns)} after the last step: what it did is not in the"
-            " budget; --step names a line that all pass"
+            f"another {notes['others']} went on for {format_ns(beyond_ns)} after the last step: what it did is not in the"
+            f" budget{advice}"
         )
 
 

@@ -157,9 +157,10 @@ class RunSampler:
         return late and time.monotonic() < self._catch_up_until_s
 
     def _is_turn_over(self) -> bool:
-        """Whether the program's steps have ended in this turn, since no request ends it."""
+        """Whether the program's steps have ended in this turn: their thread is gone, or no request ends it."""
         now_s = time.monotonic()
-        return now_s - self._placed_s > max(_LONGEST_TURN_S, self._placed_s - self._found_s)
+        is_gone = bool(self._alive) and self._area.read(Word.THREAD) not in self._alive
+        return is_gone or now_s - self._placed_s > max(_LONGEST_TURN_S, self._placed_s - self._found_s)
 
     def _is_whole(self) -> bool:
         """Whether the program has shown no step for so long that it is looked at as a whole."""
