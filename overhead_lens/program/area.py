@@ -40,7 +40,7 @@ class Word(IntEnum):
     FOUND = 2  # steps are being measured
     REQUESTED = 3
     ANSWERED = 4
-    ENOUGH = 5  # no more stacks are needed
+    ENOUGH = 5  # no more stacks of these steps are needed
     REFUSED = 6  # there is no sampler, or none any more
     ROWS = _ROWS
     THREAD = 8  # the thread with the steps, as the operating system knows it

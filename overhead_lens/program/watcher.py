@@ -277,6 +277,7 @@ class StepWatcher:
         self._begin_ns = 0
         self._area.write(Word.THREAD, candidate.thread)
         self._area.write(Word.FOUND, 1)
+        self._area.write(Word.ENOUGH, 0)
         self._is_settled = False
         for number in self._possible:
             if candidate.kind == "loop" and candidate.key == number:
@@ -285,8 +286,8 @@ class StepWatcher:
             else:
                 self._bind(number, partial(self.marked, "loop", number))
         place = self._loops[candidate.key] if isinstance(candidate.key, int) and candidate.kind == "loop" else None
-        if place is not None:
-            self._note(home=[place.file, "", place.line, place.last_line])
+        home = None if place is None else [place.file, "", place.line, place.last_line]
+        self._note(home=home, earlier=self._turns_of[candidate.thread], slowed=self._trace.sees_device)
         # A loop's mark begins a step, all others end one.
         thread = "" if candidate.thread == self._main else threading.current_thread().name
         passed = self._passed.get((candidate.kind, candidate.key, candidate.thread), 0)
@@ -457,6 +458,7 @@ class StepWatcher:
         self._phase = Phase.ATTACHING
         if (yield from self._request(_SAMPLE)):
             hold_until_sampled(self._area)
+            self._turns_of[threading.get_native_id()] += 1
             self._phase = Phase.SAMPLED
             yield _clock() + length_ns
             self._phase = Phase.ATTACHING
@@ -469,6 +471,8 @@ class StepWatcher:
         request = area.read(Word.REQUESTED) + 1
         request += request % 2 != what
         area.write(Word.REQUESTED, request)
+        if request == 1:
+            self._note(sampled_ns=_clock())
         if what == _SAMPLE:
             hold_until_resumed(area)
         limit_ns = _clock() + _ATTACHING_NS

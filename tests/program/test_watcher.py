@@ -739,6 +739,7 @@ def test_instruments_take_turns(start: Callable[..., Program]) -> None:
     assert found == phases[:-1]
     assert rest == (Phase.BARE, 4_000 - sum(count for _, count in phases[:-1]))
     assert program.area.read(Word.REQUESTED) == program.area.read(Word.ANSWERED) == 2 * 9
+    assert program.notes()["sampled_ns"] == program.notes()["settled_ns"]
     assert program.area.read(Word.ENOUGH) == 1
     # Before the first step of each turn, and in no step.
     starts = [sum(count for _, count in phases[:at]) for at, (phase, _) in enumerate(phases) if phase == Phase.SAMPLED]
@@ -854,7 +855,7 @@ def test_other_steps_in_the_middle_of_a_turn_are_sampled_in_turns_of_their_own(
     holds = len(program.holds)
     assert program.notes()["settled_ns"] == program.rows()[21].end_ns
     program.chosen("optimizer")
-    assert program.notes()["settled_ns"] == 0
+    assert (program.notes()["settled_ns"], program.notes()["earlier"]) == (0, holds)
     requests: list[tuple[int, Phase]] = []
     for step in range(300):
         before = program.area.read(Word.REQUESTED)
@@ -865,6 +866,20 @@ def test_other_steps_in_the_middle_of_a_turn_are_sampled_in_turns_of_their_own(
     # An odd request when stacks are to come, an even one when the sampler is to rest.
     assert requests[:4] == [(1, Phase.WARM_UP), (0, Phase.SAMPLED), (1, Phase.BARE), (0, Phase.SAMPLED)]
     assert len(program.holds) == holds + 3
+
+
+def test_better_steps_after_all_turns_are_sampled_too(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 4_000, answering(program))
+    assert program.area.read(Word.ENOUGH) == 1
+    program.chosen("explicit")
+    assert program.area.read(Word.ENOUGH) == 0
+    sampler = answering(program)
+    for step in range(60):
+        program.mark("explicit")
+        sampler(step)
+    assert Phase.SAMPLED in dict(program.phases())
 
 
 def test_a_defect_ends_the_watching_and_not_the_program(
@@ -904,6 +919,15 @@ def test_the_frame_around_the_steps_is_their_home(start: Callable[..., Program])
 
     line = train()
     assert program.notes()["home"] == [__file__, "train", line, line]
+
+
+def test_the_home_of_earlier_steps_is_none_of_later_ones(start: Callable[..., Program]) -> None:
+    program = start(OUTER)
+    for _ in range(12):
+        program.tick(after_ns=100 * MS)
+    assert program.notes()["home"] == ["train.py", "", 3, 9]
+    program.chosen("optimizer")
+    assert program.notes()["home"] is None
 
 
 def test_a_frame_that_is_on_no_stack_between_two_steps_is_no_home(start: Callable[..., Program]) -> None:

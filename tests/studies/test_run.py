@@ -591,6 +591,13 @@ def test_stacks_of_the_start_count_where_the_turns_have_few() -> None:
     assert few.warnings == ("59 of 558 stacks of the thread lie outside the steps and are left out",)
 
 
+def test_turns_of_earlier_steps_say_nothing_of_these() -> None:
+    turns = ([main(WORK, 300)], [main(WAIT, 100), "thread (11): reader;read (data.py:9) 100"])
+    found = budget(*bare(*(10 * [100])), turns=turns, earlier=1)
+    assert (found.samples, ns_of(found)) == (100, {"wait": 100})
+    assert [(each.name, each.busy_share) for each in found.threads] == [("reader", 1.0)]
+
+
 def test_stacks_that_were_taken_less_often_count_more() -> None:
     drawn = run_of(*bare(100, 100, 100))
     other = "thread (11): reader;read (data.py:9)"

@@ -77,6 +77,11 @@ def test_stacks_count_as_often_as_they_stand_for() -> None:
     assert times(StoredRun(run.path, run.meta, run.steps, blocks))["import"] == 500 * 30 // 60
 
 
+def test_imports_are_a_share_of_the_set_up_before_earlier_steps_were_sampled() -> None:
+    assert times(drawn(sampled_ns=700)) == {"import": 150, "warm_up": 3_000, "steps": 6_000, "other": 350 + 2_000}
+    assert times(drawn(sampled_ns=4_000)) == times(drawn())
+
+
 def test_of_an_earlier_run_the_beginning_is_not_known() -> None:
     assert times(drawn(begun_ns=0)) == {"other": 11_500}
 

@@ -33,8 +33,7 @@ def ending_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         "sampled": [],
         "reason": "",
         "unplaced": "",
-        "running": {},
-        "in_system": {},
+        "rested": SimpleNamespace(running={}, in_system={}),
     }
     monkeypatch.setattr(record, "RunSampler", lambda *_: Sampler(**fields))
     return ending_ns

@@ -195,12 +195,26 @@ def test_it_answers_what_it_is_asked(drawn: Drawn, sampler: RunSampler) -> None:
     assert (drawn.said(), drawn.answered) == (SAMPLE, 3)
     drawn.area.write(Word.ENOUGH, 1)
     sampler.attend()
-    assert (drawn.said(), drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (ENDED, 1, 0)
+    assert (drawn.said(), drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (ENDED, 0, 0)
     sampler.attend()
     assert drawn.said() == []
     ((run, rate_hz, alive),) = [(each.run, each.rate_hz, each.alive) for each in sampler.sampled]
     assert (run.sample_count, rate_hz, alive) == (1, 100, frozenset({PID, MODEL}))
     assert (sampler.reason, sampler.unplaced) == ("", "")
+
+
+def test_other_steps_after_all_turns_are_sampled_too(drawn: Drawn, sampler: RunSampler) -> None:
+    turn(drawn, sampler, 1)
+    drawn.area.write(Word.ENOUGH, 1)
+    sampler.attend()
+    sampler.attend()
+    assert (drawn.said()[-4:], sampler.wait_s) == (ENDED, 0.05)
+    drawn.area.write(Word.ENOUGH, 0)
+    sampler.attend()
+    assert drawn.said() == ["start at 100 Hz", "begun"]
+    drawn.wants(3)
+    attended(sampler, 3)
+    assert (drawn.said(), drawn.answered) == ([("place", MODEL, 1_002), "resume"], 3)
 
 
 def test_other_steps_in_the_middle_of_a_turn_end_it(drawn: Drawn, sampler: RunSampler) -> None:
@@ -377,12 +391,12 @@ def test_after_a_long_rest_another_one_begins(
 def test_what_threads_run_while_it_rests_is_known_whatever_sampler_comes_next(
     drawn: Drawn, sampler: RunSampler
 ) -> None:
-    assert sampler.running == {}
+    assert sampler.rested.running == {}
     for number, resting_s in ((1, 0.9), (2, 0.7), (3, 0.5)):
         turn(drawn, sampler, number, sampled_s=0.1, resting_s=resting_s)
     assert [each for each in drawn.said() if str(each).startswith("start")] == ["start at 50 Hz", "start at 25 Hz"]
     # The third rest is not over.
-    assert sampler.running == {MODEL: pytest.approx(0.8)}
+    assert sampler.rested.running == {MODEL: pytest.approx(0.8)}
 
 
 def test_children_that_go_on_computing_are_sampled(drawn: Drawn, sampler: RunSampler) -> None:
@@ -459,7 +473,7 @@ def test_the_programs_end_is_no_reason(drawn: Drawn, sampler: RunSampler, word: 
     else:
         drawn.area.write(word, 9)
     sampler.attend()
-    assert (drawn.said()[:4], sampler.reason, drawn.area.read(Word.REFUSED)) == (ENDED, "", 1)
+    assert (drawn.said()[:4], sampler.reason, drawn.area.read(Word.REFUSED)) == (ENDED, "", word is None)
     assert drawn.started == 1
 
 

@@ -336,12 +336,13 @@ def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
 def _threads(run: StoredRun) -> Iterator[tuple[int, int, SampledThread]]:
     """The threads of all blocks, each with its block's turn and weight, and with stacks that count by that weight.
 
-    Turns taken for steps that set no wall are of the whole run, as is turn 0.
+    Turns taken for steps that set no wall are of the whole run, as is turn 0. Those of earlier steps are left out.
     """
     has_steps = _counted(run.steps) is not None
     return (
         (block.turn * has_steps, block.weight, _weighted(thread, block.weight))
         for block in run.blocks
+        if not (has_steps and 0 < block.turn <= run.meta.earlier)
         for thread in block.threads
     )
 

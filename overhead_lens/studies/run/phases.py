@@ -51,7 +51,9 @@ def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple
     # They are noted one after the other, by a program that may end in between.
     _, first_ns, settled_ns, last_ns = (min(moment, end_ns) for moment in accumulate(moments, max))
     set_up_ns = _left(compiling, begin_ns, first_ns)
-    import_ns = round(_import_share(set_up) * set_up_ns)
+    # Its stacks end where the sampler's turns begin, perhaps those of earlier steps.
+    seen_ns = min(first_ns, meta.sampled_ns) if has_steps and meta.sampled_ns else first_ns
+    import_ns = round(_import_share(set_up) * _left(compiling, begin_ns, seen_ns))
     times: dict[PhaseName, int] = {
         "import": import_ns,
         "compile": compiling.total_ns,

@@ -7,7 +7,7 @@ then on the program asks for stacks and for rest in turns (``program/watcher.py`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -59,6 +59,7 @@ class RunSampler:
 
     Attributes:
         sampled: What the samplers gave that have ended.
+        rested: What the threads run while it rests.
         reason: Why there are no stacks, or none any more.
         unplaced: Why the program's threads could not be placed; empty if they were, or did not need to be.
     """
@@ -67,7 +68,7 @@ class RunSampler:
         self._pid, self._area, self._folder = pid, area, folder
         self._began_s = 0.0
         self._running: PySpy | None = None
-        self._placement, self._rested = Placement(pid), ThreadClocks(pid)
+        self._placement, self.rested = Placement(pid), ThreadClocks(pid)
         # When steps were found, and when the last turn began.
         self._found_s = self._placed_s = 0.0
         self._rate_hz, self._children = RATE_HZ, False
@@ -90,16 +91,6 @@ class RunSampler:
             self._end()
 
     @property
-    def running(self) -> Mapping[int, float]:
-        """The share of the time that each thread was on a core while the sampler rested."""
-        return self._rested.running
-
-    @property
-    def in_system(self) -> Mapping[int, float]:
-        """The share of the same time that each thread was in the operating system."""
-        return self._rested.in_system
-
-    @property
     def wait_s(self) -> float:
         """Seconds until the next call of ``attend``."""
         is_calm = self._state in (_State.RESTING, _State.OVER) or (
@@ -112,24 +103,28 @@ class RunSampler:
         area = self._area
         if not self._found_s and area.read(Word.FOUND):
             self._found_s = time.monotonic()
-            self._rested.begin()
-        if self._state is _State.WAITING and area.read(Word.STARTED_NS):
-            self._refusing(self._start)
-        elif self._running is not None:
-            self._alive = frozenset(threads_of(self._pid)) or self._alive
-            if area.read(Word.ENOUGH) or area.read(Word.FINISHED_NS):
+            self.rested.begin()
+        is_enough = any(map(area.read, (Word.ENOUGH, Word.REFUSED, Word.FINISHED_NS)))
+        if self._running is None:
+            if area.read(Word.STARTED_NS) and not is_enough:
+                self._refusing(self._start)
+            return
+        self._alive = frozenset(threads_of(self._pid)) or self._alive
+        if is_enough:
+            # Until other steps are found.
+            self._collect()
+            self._state, self._rate_hz = _State.OVER, RATE_HZ
+        elif self._running.over:
+            self._refusing(self._replace)
+        elif self._owes_answer():
+            self._refusing(self._answer)
+        elif self._state is _State.PLACED:
+            self._placement.follow()
+            self._release()
+            if self._is_turn_over():
                 self._end()
-            elif self._running.over:
-                self._refusing(self._replace)
-            elif self._owes_answer():
-                self._refusing(self._answer)
-            elif self._state is _State.PLACED:
-                self._placement.follow()
-                self._release()
-                if self._is_turn_over():
-                    self._end()
-            elif self._is_whole():
-                self._refusing(lambda: self._restart(_LEAST_RATE_HZ))
+        elif self._is_whole():
+            self._refusing(lambda: self._restart(min(_LEAST_RATE_HZ, self._rate_hz // 2)))
 
     def _owes_answer(self) -> bool:
         return self._area.read(Word.REQUESTED) > self._area.read(Word.ANSWERED)
@@ -182,7 +177,7 @@ class RunSampler:
             self._rest()
             self._clocks = []
         is_first = self._state is _State.FREE
-        takes_turns = self._rested.end()
+        takes_turns = self.rested.end()
         if is_first:
             if self._rate_hz < RATE_HZ:
                 self._restart(RATE_HZ)
@@ -197,7 +192,7 @@ class RunSampler:
         assert running is not None
         if is_first:
             # What they ran while they warmed up says nothing of later steps.
-            self._rested = ThreadClocks(self._pid)
+            self.rested = ThreadClocks(self._pid)
         placed = not takes_turns and self._placement.place(self._area.read(Word.THREAD), running.pid)
         self._area.write(Word.PLACED, int(placed))
         self.unplaced = self._placement.reason
@@ -225,7 +220,7 @@ class RunSampler:
         self._put_back()
         running.pause()
         self._paused_s = time.monotonic()
-        self._rested.begin()
+        self.rested.begin()
         self._state = _State.RESTING
 
     def _put_back(self) -> None:
