@@ -765,6 +765,17 @@ def test_nothing_is_measured_after_devices_were_recorded(
     assert program.notes()["untraced"] == ""
 
 
+def test_steps_after_devices_were_recorded_in_earlier_ones_are_slowed(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = start()
+    program.chosen("module")
+    assert program.notes()["slowed"] is False
+    monkeypatch.setattr(DrawnTrace, "sees_device", True)
+    program.chosen("optimizer")
+    assert program.notes()["slowed"] is True
+
+
 def test_a_program_that_ends_before_its_devices_were_recorded_says_so(
     start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:

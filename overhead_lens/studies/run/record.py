@@ -211,6 +211,8 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
         yield "only the first million steps were kept"
     if notes.get("untraced"):
         yield f"no steps were traced: {notes['untraced']}"
+    if notes.get("slowed"):
+        yield "devices were recorded during earlier steps, which slows the launches of these"
     if "defect" in notes:
         yield f"watching ended early because of an internal error: {notes['defect']}"
 
