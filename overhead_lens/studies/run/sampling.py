@@ -28,8 +28,9 @@ _LEAST_RUNNING = 0.6
 _ANSWER_S, _REST_S = 0.01, 0.05
 # Sampling intervals for which the program stays held once the sampler has gone on: at least one stack is taken in them.
 _HELD_STACKS = 2.5
-# A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
-_WHOLE_AFTER_S = 10.0
+# A program that shows no step is looked at as a whole from then on, at a rate that costs it little. It is halved after so many
+# stacks of each thread, which py-spy keeps in memory until it ends.
+_WHOLE_AFTER_S, _MOST_STACKS = 10.0, 12_000
 _BUSY_SHARE = 0.05
 # After so long a rest, catching up takes longer than to begin again.
 _LONGEST_REST_S = 60.0
@@ -158,9 +159,11 @@ class RunSampler:
         return is_gone or now_s - self._placed_s > max(_LONGEST_TURN_S, self._placed_s - self._found_s)
 
     def _is_whole(self) -> bool:
-        """Whether the program has shown no step for so long that it is looked at as a whole."""
+        """Whether it has taken stacks of whatever the program does for so long that it is to take fewer."""
         waited_s = time.monotonic() - self._began_s
-        return self._rate_hz > _LEAST_RATE_HZ and waited_s > _WHOLE_AFTER_S and not self._area.read(Word.FOUND)
+        is_early = self._rate_hz > _LEAST_RATE_HZ and not self._area.read(Word.FOUND)
+        limit_s = _WHOLE_AFTER_S if is_early else _MOST_STACKS / self._rate_hz
+        return self._state is _State.FREE and self._rate_hz > 1 and waited_s > limit_s
 
     def _start(self) -> None:
         output = self._folder / f".stacks-{len(self.sampled)}"
