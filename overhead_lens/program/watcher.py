@@ -57,7 +57,8 @@ _FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000
 _BARE_SHARE, _BARE_STEPS = 0.25, 3
 # In turns. What recorded a device stays in the process and slows each launch: nothing is measured afterwards.
 _TRACED_AFTER, _DEVICES_TRACED_AFTER = 2, 3
-_REGIONS_NS = 1_000_000_000
+# Regions are written again and again, for a program that is killed, at times whose distance doubles.
+_REGIONS_NS, _LONGEST_REGIONS_NS = 1_000_000_000, 600_000_000_000
 # Recorded entries of a region: enough for a mean.
 _MOST_ENTRIES = 50
 _POLL_NS = 20_000_000
@@ -410,9 +411,11 @@ class StepWatcher:
             yield from self._bare(_FIRST_SAMPLED_NS)
             yield from self._traced()
         self._phase = Phase.AFTERWARDS if self._trace.sees_device else Phase.BARE
+        length_ns = _REGIONS_NS
         while True:
-            yield _clock() + _REGIONS_NS
+            yield _clock() + length_ns
             self._write_regions()
+            length_ns = min(2 * length_ns, _LONGEST_REGIONS_NS)
 
     def _warm_up(self) -> Iterator[int]:
         """Warm up until two windows of steps without a compilation take equally long, or the later one longer."""

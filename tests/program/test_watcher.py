@@ -1135,6 +1135,18 @@ def test_regions_are_told_apart_by_what_measured_them(start: Callable[..., Progr
     assert found == {("decode", phase): (count, 3 * count, 9 * count) for phase, count in counts.items()}
 
 
+def test_regions_of_a_long_run_take_little_room(start: Callable[..., Program]) -> None:
+    program = start()
+    program.area.write(Word.REFUSED, 1)
+    program.chosen("optimizer")
+    for _ in range(3_600):
+        program.watcher.enter("decode", CODE, 1)
+        program.mark("optimizer", after_ns=S)
+        program.watcher.leave("decode")
+    notes = (program.folder / NOTES).read_text()
+    assert 5 < notes.count('"regions"') < 25
+
+
 @pytest.mark.parametrize("sees_device", [True, False])
 def test_regions_of_recorded_steps_are_told_one_by_one_where_a_device_is_recorded(
     start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch, sees_device: bool
