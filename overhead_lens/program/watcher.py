@@ -17,9 +17,11 @@ import builtins
 import json
 import os
 import resource
+import signal
 import sys
 import threading
 import time
+import traceback
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -580,8 +582,10 @@ class StepWatcher:
             file.write(json.dumps(fields) + "\n")
 
     def _fail(self, error: Exception) -> None:
-        """Leave the rest of the program unwatched, because of a defect here."""
+        """Leave the rest of the program unwatched: there is a defect here, or a signal handler of the program raised an error."""
         self._die()
+        if _is_of_handler(error):
+            raise error
         self._note(defect=in_one_line(error))
 
     def _die(self) -> None:
@@ -608,6 +612,13 @@ def _cpu_ns(who: int) -> int:
     """CPU time of the process, or of those of its children that have ended."""
     usage = resource.getrusage(who)
     return round((usage.ru_utime + usage.ru_stime) * 1e9)
+
+
+def _is_of_handler(error: Exception) -> bool:
+    """Whether a signal handler raised an error: it runs wherever the main thread is."""
+    handlers = (signal.getsignal(number) for number in signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _is_ours(frame: FrameType) -> bool:

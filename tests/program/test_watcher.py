@@ -6,6 +6,7 @@ import builtins
 import gc
 import json
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -906,6 +907,24 @@ def test_a_defect_ends_the_watching_and_not_the_program(
     run_on(program, 500)
     assert program.notes()["defect"] == "RuntimeError: profiler"
     assert len(program.rows()) < 500
+
+
+def test_what_a_signal_handler_raises_reaches_the_program(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def expire(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, expire)
+    monkeypatch.setattr(watching, "hold_until_resumed", lambda _: signal.raise_signal(signal.SIGUSR1))
+    program = start()
+    program.chosen("optimizer")
+    try:
+        with pytest.raises(TimeoutError):
+            run_on(program, 40)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert "defect" not in program.notes()
 
 
 def test_notes_that_cannot_be_written_are_left_out(start: Callable[..., Program]) -> None:
