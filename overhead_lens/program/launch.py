@@ -20,7 +20,7 @@ from typing import Any
 
 from overhead_lens import marks
 from overhead_lens.program.area import Area, Word
-from overhead_lens.program.hooks import AroundImport, hooks, watch_collections
+from overhead_lens.program.hooks import AroundImport, hooks, watch_affinity, watch_collections
 from overhead_lens.program.loops import StepPlace, marked
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
@@ -38,9 +38,10 @@ def main(before: frozenset[str]) -> None:
     compiling = _Compiling(watcher, settings["step"])
     actions = hooks(watcher)
     watch_collections(watcher)
+    watch_affinity(watcher)
     run = _prepare(command, compiling)
     _forget_hidden(before)
-    sys.meta_path.insert(0, AroundImport(actions, compiling.modules))
+    sys.meta_path.insert(0, AroundImport(actions, compiling.modules, watcher.unplace))
     area.write(Word.STARTED_NS, time.perf_counter_ns())
     try:
         run()

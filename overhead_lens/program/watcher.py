@@ -561,6 +561,14 @@ class StepWatcher:
             with suppress(Exception):
                 self._end_plan()
 
+    def unplace(self) -> None:
+        """Let the calling thread run on any core of the program: the number that is counted now may be used for good."""
+        if self._alive and self._area.read(Word.PLACED):
+            with suppress(OSError):
+                os.sched_setaffinity(0, self._cores)
+                if os.sched_getscheduler(0) == os.SCHED_BATCH:
+                    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
     def make_way(self, profile: object) -> None:
         """The program is about to start a profiler of its own."""
         with suppress(Exception):
@@ -593,13 +601,10 @@ class StepWatcher:
         self._alive = False
 
     def _in_child(self) -> None:
-        """In a forked child: stop watching, and restore the cores that its parent had before placement."""
+        """In a forked child: restore the cores that its parent had before placement, and stop watching."""
+        self.unplace()
         self._die()
         self._trace.forget()
-        if self._area.read(Word.PLACED):
-            with suppress(OSError):
-                os.sched_setaffinity(0, self._cores)
-                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _counters() -> tuple[int, int, int, int]:

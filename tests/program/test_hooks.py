@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections import deque
@@ -141,6 +142,23 @@ def test_no_function_runs_in_a_collection_and_loses_what_a_signal_raises(monkeyp
     sys.setprofile(None)
     assert len(watcher.collected) == 2
     assert "call" not in called
+
+
+def test_a_thread_is_let_go_from_its_core_before_it_imports_a_module_or_asks_for_its_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cores, done = [{1}], []
+
+    def unplace() -> None:
+        cores.append({0, 1})
+        done.append("let go")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores[-1], raising=False)
+    watcher: Any = SimpleNamespace(unplace=unplace)
+    hooks.watch_affinity(watcher)
+    assert (os.sched_getaffinity(0), done) == ({0, 1}, ["let go"])
+    assert AroundImport({}, {}, unplace).find_spec("drawn_module", None) is None
+    assert done == 2 * ["let go"]
 
 
 def test_waiting_for_workers_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -624,23 +624,32 @@ def test_a_forked_child_of_a_measured_loop_is_silent(
     assert (program.rows(), program.notes()) == before
 
 
-def test_a_forked_child_gets_the_cores_that_the_program_chose(
-    start: Callable[..., Program], forked: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("in_child", [True, False])
+def test_a_child_and_a_thread_that_counts_its_cores_get_those_that_the_program_chose(
+    start: Callable[..., Program],
+    forked: list[Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+    in_child: bool,  # noqa: FBT001
 ) -> None:
     cores: list[set[int]] = [{0, 1, 2, 3}]
-    given: list[set[int]] = []
+    given: list[object] = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores[-1], raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, chosen: given.append(chosen), raising=False)
-    monkeypatch.setattr(os, "sched_setscheduler", lambda *_: None, raising=False)
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_BATCH, raising=False)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: given.append(policy), raising=False)
     program = start()
-    (in_child,) = forked
     cores.append({0, 1})
     program.chosen("optimizer")
     run_on(program, 40, answering(program))
     assert program.phases()[-1][0] == Phase.SAMPLED
+    program.watcher.unplace()
+    assert given == []
     program.area.write(Word.PLACED, 1)
-    in_child()
-    assert given == [{0, 1}]
+    (forked[0] if in_child else program.watcher.unplace)()
+    assert given == [{0, 1}, os.SCHED_OTHER]
+    if in_child:
+        program.watcher.unplace()
+        assert len(given) == 2
 
 
 # ---------------------------------------------------------------- instruments in turns
