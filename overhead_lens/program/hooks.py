@@ -66,7 +66,7 @@ class AroundImport(MetaPathFinder):
         if spec is None or spec.loader is None:
             return spec
         if compiling is None and spec.origin:
-            compiling = self._compiling.pop(os.path.realpath(spec.origin), None)
+            compiling = self._compiling.get(os.path.realpath(spec.origin))
         if compiling is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Compiling(spec.loader.name, spec.loader.path, compiling)
         if action is not None:

@@ -64,28 +64,21 @@ class _Compiling:
 
     def __init__(self, watcher: StepWatcher, step: str) -> None:
         self._watcher = watcher
-        place, _, self._at = step.rpartition(":")
-        self._place = os.path.realpath(place) if self._at.isdigit() else place
-        self.modules: dict[str, Callable[[bytes, str], CodeType]] = {self._place: self._module} if place else {}
+        place, _, at = step.rpartition(":")
+        self._step = StepPlace(line=int(at)) if at.isdigit() else StepPlace(function=at)
+        self._place = os.path.realpath(place) if self._step.line else place
+        self.modules: dict[str, Callable[[bytes, str], CodeType]] = {self._place: self._marked} if place else {}
 
     def main(self, source: bytes, file: str) -> CodeType:
-        """The main program's code: its loops are marked, and the user's step if it is there."""
-        step = None
-        if self._at.isdigit() and os.path.realpath(file) == self._place:
-            step = StepPlace(line=int(self._at))
-            # A file's name is looked for in all imports.
-            self.modules.pop(self._place, None)
-        elif self._at and self._place in ("__main__", Path(file).stem):
-            step = StepPlace(function=self._at)
-        return self._marked(source, file, loops=True, step=step)
+        """The main program's code with the user's step, if it is there; without one anywhere, with marked loops."""
+        path = os.path.realpath(file)
+        # A file's name is looked for in all imports.
+        self.modules.pop(path, None)
+        return self._marked(source, file, has_step=self._place in (path, "__main__", Path(file).stem))
 
-    def _module(self, source: bytes, file: str) -> CodeType:
-        """The code of the module that holds the user's step."""
-        step = StepPlace(line=int(self._at)) if self._at.isdigit() else StepPlace(function=self._at)
-        return self._marked(source, file, loops=False, step=step)
-
-    def _marked(self, source: bytes, file: str, *, loops: bool, step: StepPlace | None) -> CodeType:
-        module = marked(source, file, loops=loops, step=step, first=self._watcher.loop_count)
+    def _marked(self, source: bytes, file: str, *, has_step: bool = True) -> CodeType:
+        step = self._step if has_step else None
+        module = marked(source, file, loops=not self._place, step=step, first=self._watcher.loop_count)
         self._watcher.watch_loops(module.loops)
         return module.code
 
@@ -100,7 +93,8 @@ def _prepare(command: list[str], compiling: _Compiling) -> Callable[[], Any]:
         name = command[1]
         sys.argv = ["-m", *command[2:]]
         _set_first_path(os.getcwd())
-        compiling.modules[name] = compiling.modules[f"{name}.__main__"] = compiling.main
+        for module in (name, f"{name}.__main__"):
+            compiling.modules.setdefault(module, compiling.main)
         return lambda: runpy._run_module_as_main(name)  # type: ignore[attr-defined]
     script = command[0]
     sys.argv = command

@@ -71,3 +71,41 @@ def test_a_module_of_the_program_goes_before_one_of_the_standard_library(
     text = "import resource, statistics\nfor _ in range(4):\n    resource.getpagesize()\nprint(statistics.who)\n"
     (tmp_path / "main.py").write_text(text, encoding="utf-8")
     assert run(tmp_path, "main.py:3", *command) == "the program\n"
+
+
+@pytest.mark.parametrize("command", [("main.py", "-m", "x"), ("-m", "main", "y")])
+def test_the_command_line_that_started_python_is_the_programs(tmp_path: Path, command: tuple[str, ...]) -> None:
+    text = "import sys\nfor _ in range(4):\n    pass\nprint(*sys.orig_argv[1:])\n"
+    (tmp_path / "main.py").write_text(text, encoding="utf-8")
+    assert run(tmp_path, "main.py:3", *command) == " ".join(command) + "\n"
+
+
+def test_an_archive_is_one_whatever_its_name(tmp_path: Path) -> None:
+    text = "from overhead_lens import marks\nfor _ in range(4):\n    marks.step()\nprint(__name__)\n"
+    with zipfile.ZipFile(tmp_path / "train.pex", "w") as archive:
+        archive.writestr("__main__.py", text)
+    assert run(tmp_path, "", "train.pex") == "__main__\n"
+
+
+def test_no_loop_is_marked_beside_the_users_step(tmp_path: Path) -> None:
+    text = (
+        "import builtins\nfor _ in range(4):\n    pass\nprint(*[name for name in vars(builtins) if 'each' in name])\n"
+    )
+    (tmp_path / "main.py").write_text(text, encoding="utf-8")
+    assert run(tmp_path, "main.py:3", "main.py") == "\n"
+
+
+def test_threads_have_the_names_that_python_gives_them(tmp_path: Path) -> None:
+    text = "import threading\nfor _ in range(4):\n    pass\nprint(threading.Thread().name)\n"
+    (tmp_path / "main.py").write_text(text, encoding="utf-8")
+    assert run(tmp_path, "main.py:3", "main.py") == "Thread-1\n"
+
+
+@pytest.mark.parametrize("module", ["package.train", "package.__main__", "package"])
+def test_a_step_in_the_module_that_is_run(tmp_path: Path, module: str) -> None:
+    (tmp_path / "package").mkdir()
+    file = "__init__" if module == "package" else module.partition(".")[2]
+    (tmp_path / "package" / "__main__.py").touch()
+    text = "def step():\n    pass\nfor _ in range(4):\n    step()\n"
+    (tmp_path / "package" / f"{file}.py").write_text(text, encoding="utf-8")
+    run(tmp_path, f"{module}:step", "-m", module.removesuffix(".__main__"))
