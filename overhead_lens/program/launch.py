@@ -89,6 +89,8 @@ def _prepare(command: list[str], compiling: _Compiling) -> Callable[[], Any]:
     vars(main).clear()
     vars(main).update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __annotations__={},
                       __builtins__=sys.modules["builtins"])  # fmt: skip
+    # Some programs start themselves again by it.
+    sys.orig_argv[1:] = command
     if command[0] == "-m":
         name = command[1]
         sys.argv = ["-m", *command[2:]]
