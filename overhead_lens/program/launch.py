@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
+from pkgutil import get_importer
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -100,7 +101,7 @@ def _prepare(command: list[str], compiling: _Compiling) -> Callable[[], Any]:
         return lambda: runpy._run_module_as_main(name)  # type: ignore[attr-defined]
     script = command[0]
     sys.argv = command
-    if not Path(script).is_file() or script.endswith((".zip", ".pyz")):
+    if get_importer(script) is not None:  # of a directory or an archive
         _set_first_path(script, always=True)
         compiling.modules["__main__"] = compiling.main
         return lambda: runpy._run_module_as_main("__main__", alter_argv=False)  # type: ignore[attr-defined]
