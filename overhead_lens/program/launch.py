@@ -130,10 +130,11 @@ def _set_first_path(path: str, *, always: bool = False) -> None:
 
 def _forget_hidden(before: frozenset[str]) -> None:
     """Let the program import modules of its own whose names are those of others that only we have imported."""
+    library = os.path.dirname(os.__file__)
     for name in set(sys.modules) - before:
         package = name.partition(".")[0]
-        own = PathFinder.find_spec(package, sys.path[:1])
-        if package != "overhead_lens" and own is not None and own.loader is not None:
+        found = PathFinder.find_spec(package)
+        if package != "overhead_lens" and found is not None and not (found.origin or library).startswith(library):
             del sys.modules[name]
 
 

@@ -1,9 +1,12 @@
 """Entry of the process that runs a user's program: makes this package importable and leaves no other trace."""
 
+import os
 import sys
 
 if __name__ == "__main__":
-    _before = frozenset(sys.modules)
+    _before, _path = frozenset(sys.modules), [*sys.path]
+    # Modules of the program, which PYTHONPATH puts before the standard library's, may have the same names.
+    sys.path.sort(key=lambda folder: not folder.startswith(os.path.dirname(os.__file__)))
     import importlib.util
     from pathlib import Path
 
@@ -17,4 +20,5 @@ if __name__ == "__main__":
     _spec.loader.exec_module(sys.modules["overhead_lens"])
     from overhead_lens.program.launch import main
 
+    sys.path[:] = _path
     main(_before)

@@ -63,11 +63,16 @@ threading.Thread(target=serve).start()
     assert area.read(Word.FINISHED_NS) >= rows[-1].end_ns
 
 
-@pytest.mark.parametrize("command", [("main.py",), ("-m", "main")])
+@pytest.mark.parametrize(
+    ("command", "folder"), [(("main.py",), "."), (("-m", "main"), "."), (("main.py",), "of PYTHONPATH")]
+)
 def test_a_module_of_the_program_goes_before_one_of_the_standard_library(
-    tmp_path: Path, command: tuple[str, ...]
+    tmp_path: Path, command: tuple[str, ...], folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "statistics.py").write_text("who = 'the program'\n", encoding="utf-8")
+    place = tmp_path / folder
+    place.mkdir(exist_ok=True)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "of PYTHONPATH"))
+    (place / "statistics.py").write_text("who = 'the program'\n", encoding="utf-8")
     (tmp_path / "resource").mkdir()  # not a module
     text = "import resource, statistics\nfor _ in range(4):\n    resource.getpagesize()\nprint(statistics.who)\n"
     (tmp_path / "main.py").write_text(text, encoding="utf-8")
