@@ -1,12 +1,19 @@
-"""torch.profiler without the import of Inductor. Runs in measured processes: needs torch and the standard library only."""
+"""How torch.profiler is started and ended. Runs in measured processes: needs torch and the standard library only.
+
+``studies/attach/inject.py`` sends the text of this file to processes that have no such package.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import SimpleNamespace
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType, SimpleNamespace
 from typing import Any
+
+_DEVICES = ("CUDA", "XPU", "MTIA")
 
 
 @contextmanager
@@ -37,3 +44,35 @@ def profiling(**options: Any) -> Iterator[Any]:
         yield profile
     finally:
         profile.__exit__(*sys.exc_info())
+
+
+@contextmanager
+def stderr_into(log: Path) -> Iterator[None]:
+    """Send stderr, where libkineto reports each recording, to a file, if stderr is open and a file can be."""
+    with ExitStack() as undoing:
+        with suppress(OSError):
+            before = os.dup(2)
+            undoing.callback(os.close, before)
+            file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            undoing.callback(os.close, file)
+            undoing.callback(os.dup2, before, 2)
+            os.dup2(file, 2)
+        yield
+
+
+def device_activities(torch: Any) -> Iterator[Any]:
+    """The profiler's activities of the devices that the program uses; AMD's are ``cuda`` as well.
+
+    A profiler that was built without a device's activity fails within operators if that is requested.
+    """
+    for activity in torch.profiler.supported_activities():
+        device = getattr(torch, activity.name.lower(), None) if activity.name in _DEVICES else None
+        if device is not None and device.is_initialized():
+            yield activity
+
+
+def is_in_backward(frame: FrameType | None) -> bool:
+    """Whether a frame is within a backward pass, after which autograd restores what was on before it, profilers included."""
+    while frame is not None and frame.f_code.co_name != "_engine_run_backward":
+        frame = frame.f_back
+    return frame is not None

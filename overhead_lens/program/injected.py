@@ -1,8 +1,7 @@
 """Runs inside a process that was not prepared: its main thread records itself with torch.profiler for a moment.
 
-``studies/attach/inject.py`` sends the text of this file and a call of ``begin``. It has its own namespace, needs the standard
-library and the program's torch, and puts back what it changes. It cannot import this package, so it repeats a few functions of
-``trace.py`` and ``torch_profiler.py``. The two sides share a folder:
+``studies/attach/inject.py`` sends the texts of ``torch_profiler.py`` and this file, and a call of ``begin``. They have their own
+namespace, need the standard library and the program's torch, and put back what they change. The two sides share a folder:
 
     lock         locked (flock(2)) by the sender as long as it lives; whoever finds it free removes the folder
     answer       "starting", "recording", "finished", or why there is no trace
@@ -21,17 +20,18 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # Their text comes before this one.
+    from overhead_lens.torch_profiler import device_activities, is_in_backward, without_inductor
 
 _LOOK_S, _LAST_S = 0.01, 30.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # A step, and one that recording ends in: as long, since it is renamed in place.
 _STEP, _CUT_STEP = "ProfilerStep#", "cut-off step "
 _CHUNK_BYTES = 1 << 20
-_DEVICES = ("CUDA", "XPU", "MTIA")
 # Kineto prints to stderr when it begins and ends; it reads this once, when it is first used.
 _LOUDNESS, _SILENT = "KINETO_LOG_LEVEL", "99"
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -122,16 +122,12 @@ class _Recording:
 
     def start(self, most_steps: int) -> None:
         profiler = self._torch.profiler
-        activities = [profiler.ProfilerActivity.CPU]
-        for each in profiler.supported_activities():
-            device = getattr(self._torch, each.name.lower(), None) if each.name in _DEVICES else None
-            if device is not None and device.is_initialized():
-                activities.append(each)
+        activities = [profiler.ProfilerActivity.CPU, *device_activities(self._torch)]
         loud = os.environ.get(_LOUDNESS)
         os.environ[_LOUDNESS] = _SILENT
         try:
             profile = profiler.profile(activities=activities)
-            with _without_inductor():
+            with without_inductor():
                 profile.start()
         finally:
             del os.environ[_LOUDNESS]
@@ -275,21 +271,6 @@ class _Recording:
                 self._torch.autograd._disable_profiler()
 
 
-@contextlib.contextmanager
-def _without_inductor() -> Iterator[None]:
-    """Keep torch.profiler from importing Inductor only to ask it for a setting."""
-    module: Any = sys.modules.get("torch.profiler.profiler")
-    torch = getattr(module, "torch", None)
-    if torch is None:  # a torch that keeps it elsewhere
-        yield
-        return
-    module.torch = SimpleNamespace(**vars(torch))
-    try:
-        yield
-    finally:
-        module.torch = torch
-
-
 def _record(recording: _Recording, shared: _Folder, seconds: float, most_steps: int, most_bytes: int) -> None:
     """Have the main thread begin and end a recording, and write the trace; in a thread of its own."""
     try:
@@ -319,13 +300,13 @@ def _record(recording: _Recording, shared: _Folder, seconds: float, most_steps: 
 def _in_main_thread(recording: _Recording, action: Callable[[], None], is_over: Callable[[], bool]) -> None:
     """Have the main thread do something as soon as it can, unless ``is_over`` before; raises what that raises.
 
-    It cannot within a backward pass, after which the autograd engine restores what was on before it, profilers included.
+    It cannot within a backward pass: see ``is_in_backward``.
     """
     done, looked = threading.Event(), threading.Event()
     raised: list[BaseException] = []
 
     def act(_: object) -> int:
-        if not (done.is_set() or is_over() or recording.is_busy or _is_in_backward(sys._getframe())):
+        if not (done.is_set() or is_over() or recording.is_busy or is_in_backward(sys._getframe())):
             done.set()
             try:
                 action()
@@ -342,12 +323,6 @@ def _in_main_thread(recording: _Recording, action: Callable[[], None], is_over: 
             pass
     if raised:
         raise raised[0]
-
-
-def _is_in_backward(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_name != "_engine_run_backward":
-        frame = frame.f_back
-    return frame is not None
 
 
 def _is_main() -> bool:

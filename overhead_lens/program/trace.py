@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from overhead_lens.torch_profiler import without_inductor
+from overhead_lens.torch_profiler import device_activities, is_in_backward, stderr_into, without_inductor
 
 TRACE = ".kineto.json"
-
-_DEVICES = ("CUDA", "XPU", "MTIA")
 
 _TRACED_NS = 150_000_000
 _LEAST_STEPS, _MOST_STEPS = 3, 50
@@ -39,10 +35,10 @@ class StepTrace:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._file, self._log = folder / TRACE, folder / "profiler.log"
         self._profile: Any = None
         self._window: Any = None
-        self._limit = threading.Timer(0, self._stop)
+        self._cancel_limit: Callable[[], object] = lambda: None
         self._silenced: list[Any] = []
         self._others: Any = None
         self._number = 0
@@ -53,7 +49,7 @@ class StepTrace:
     def would_see_device(self) -> bool:
         """Whether the program uses a device that the profiler records."""
         torch = sys.modules.get("torch")
-        return torch is not None and next(_device_activities(torch), None) is not None
+        return torch is not None and next(device_activities(torch), None) is not None
 
     def begin(self, step_ns: float) -> bool:
         """Start recording, unless torch is not there, the program profiles itself, or its steps are too long."""
@@ -68,19 +64,16 @@ class StepTrace:
             return False
         assert torch is not None
         self.steps = int(min(_MOST_STEPS, max(_LEAST_STEPS, _TRACED_NS / max(step_ns, 1.0))))
-        activities = [torch.profiler.ProfilerActivity.CPU, *_device_activities(torch)]
+        activities = [torch.profiler.ProfilerActivity.CPU, *device_activities(torch)]
         self.sees_device = len(activities) > 1
         profile = torch.profiler.profile(activities=activities)
-        with self._quiet(), without_inductor():
+        with stderr_into(self._log), without_inductor():
             profile.__enter__()
         # Not before: it starts as the program's own profilers do, for which it would make way.
         self._profile = profile
         # The steps may end before they have been recorded, and the program go on for long.
-        self._limit = threading.Timer(
-            _LEAST_S + _PATIENCE * self.steps * step_ns / 1e9, _in_main_thread, [self._paused]
-        )
-        self._limit.daemon = True
-        self._limit.start()
+        limit_s = _LEAST_S + _PATIENCE * self.steps * step_ns / 1e9
+        self._cancel_limit = _later(limit_s, lambda: self._cut("the steps paused while they were recorded"))
         return True
 
     @contextmanager
@@ -99,19 +92,19 @@ class StepTrace:
         """Stop recording and write the trace, if that has not been done."""
         profile = self._stop()
         if profile is not None:
-            with self._quiet():
-                profile.export_chrome_trace(str(self._folder / TRACE))
+            with stderr_into(self._log):
+                profile.export_chrome_trace(str(self._file))
 
     def _stop(self) -> Any:
         profile, self._profile = self._profile, None
         if profile is None:
             return None
-        self._limit.cancel()
+        self._cancel_limit()
         while self._silenced:
             self._silenced.pop().record_steps = True
         # One that is left after its profiler crashes the process (torch 2.13).
         self.close_window()
-        with self._quiet():
+        with stderr_into(self._log):
             try:
                 profile.__exit__(None, None, None)
             except Exception:
@@ -125,9 +118,6 @@ class StepTrace:
         window, self._window = self._window, None
         if window is not None:
             window.__exit__(None, None, None)
-
-    def _paused(self) -> None:
-        self._cut("the steps paused while they were recorded")
 
     def abandon(self) -> None:
         """End where the program enters its loop again after it left it within a step, whose window reaches to here."""
@@ -163,50 +153,34 @@ class StepTrace:
                 self.close_window()
                 sys.modules["torch"].autograd._disable_profiler()
 
-    @contextmanager
-    def _quiet(self) -> Iterator[None]:
-        """Keep the messages of libkineto off the program's stderr."""
-        before = os.dup(2)
-        try:
-            log = os.open(self._folder / "profiler.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError:
-            log = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(log, 2)
-        os.close(log)
-        try:
-            yield
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-
-
-def _device_activities(torch: Any) -> Iterator[Any]:
-    """The profiler's activities of the devices that the program uses; AMD's are ``cuda`` as well.
-
-    A profiler that was built without a device's activity fails within operators if that is requested.
-    """
-    for activity in torch.profiler.supported_activities():
-        device = getattr(torch, activity.name.lower(), None) if activity.name in _DEVICES else None
-        if device is not None and device.is_initialized():
-            yield activity
-
 
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _callbacks: list[object] = []
 
 
+def _later(seconds: float, action: Callable[[], object]) -> Callable[[], None]:
+    """Make the main thread run something after some time; returns a function that prevents it."""
+    prevented = threading.Event()
+
+    def wait() -> None:
+        if not prevented.wait(seconds):
+            _in_main_thread(action)
+
+    # Without a name it would take the next one that Python gives the program's threads.
+    threading.Thread(target=wait, name="overhead-lens", daemon=True).start()
+    return prevented.set
+
+
 def _in_main_thread(action: Callable[[], object]) -> None:
     """Make the main thread run something soon, between two of its instructions (CPython's ``Py_AddPendingCall``).
 
-    Not within a backward pass, after which the autograd engine restores what was on before it, profilers included.
+    Not within a backward pass: see ``is_in_backward``.
     """
 
     def act(_: object) -> int:
         with suppress(Exception):
-            if _is_in_backward(sys._getframe()):
-                again = threading.Timer(_AGAIN_S, _in_main_thread, [action])
-                again.daemon = True
-                again.start()
+            if is_in_backward(sys._getframe()):
+                _later(_AGAIN_S, action)
             else:
                 action()
         return 0
@@ -214,9 +188,3 @@ def _in_main_thread(action: Callable[[], object]) -> None:
     pending = _Pending(act)
     _callbacks.append(pending)
     ctypes.pythonapi.Py_AddPendingCall(pending, None)
-
-
-def _is_in_backward(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_name != "_engine_run_backward":
-        frame = frame.f_back
-    return frame is not None

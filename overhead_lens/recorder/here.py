@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from overhead_lens.machine.operations import DESCRIBE, DESCRIBE_RUNTIME, WARM_UP
 from overhead_lens.machine.request import Listener, Request
 from overhead_lens.recorder.side import Side
 from overhead_lens.scenario import Arguments
+from overhead_lens.torch_profiler import stderr_into
 
 # Without ablation, which recompiles, and peaks, which use the whole machine.
 _INSTRUMENTS = (Clock, MeasurePageFaults, SampleStacks, RecordTrace, ListGuards)
@@ -62,7 +61,8 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
         side.give_turns(When.TIMED, 0, here)
         side.give_turns(When.SAMPLED, 0, here)
         listener.step("tracing")
-        with _stderr_into(folder / "profiler.log"):
+        sys.stderr.flush()
+        with stderr_into(folder / "profiler.log"):
             side.give_turns(When.RECORDED, 0, here)
             side.give_turns(When.TRACED, 0, here)
         _calibrate(side)
@@ -70,21 +70,6 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
         return side.write(started)
     finally:
         here.dismiss()
-
-
-@contextmanager
-def _stderr_into(log: Path) -> Iterator[None]:
-    """Send this process's stderr to a file: libkineto reports the start and end of each recording."""
-    sys.stderr.flush()
-    before = os.dup(2)
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(before, 2)
-        os.close(before)
 
 
 def _calibrate(side: Side) -> None:

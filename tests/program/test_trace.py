@@ -103,6 +103,8 @@ print(is_traced())
 FOREIGN = f"torch.cuda.is_available = torch.cuda.is_initialized = lambda: True\n{ENDS}"
 # Asked for the device, torch.profiler waits for it at the end, which fails here.
 FAILING = f"torch.profiler.supported_activities = lambda: [torch.profiler.ProfilerActivity.CUDA]\n{FOREIGN}"
+# No file can be opened any more.
+EXHAUSTED = f"import resource\n{ENDS}resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
 
 
 def run(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
@@ -162,8 +164,9 @@ def test_a_return_out_of_the_loop_ends_the_recording(tmp_path: Path) -> None:
     assert (len(whole), windows(tmp_path)) == (2, [f"ProfilerStep#{number}" for number in range(3)])
 
 
-def test_a_device_that_fails_leaves_no_profiler_on(tmp_path: Path) -> None:
-    done = run(tmp_path, FAILING)
+@pytest.mark.parametrize("body", [FAILING, EXHAUSTED])
+def test_an_end_that_fails_leaves_no_profiler_on(tmp_path: Path, body: str) -> None:
+    done = run(tmp_path, body)
     # A profiler that is on when the interpreter ends crashes it.
     assert (done.returncode, done.stdout) == (0, "over False\n"), done.stderr
     assert not (tmp_path / TRACE).exists()
@@ -216,7 +219,7 @@ def test_the_profiler_is_asked_for_a_device_that_both_have(
     monkeypatch.setitem(sys.modules, "torch.profiler.profiler", SimpleNamespace(torch=torch))
     trace = StepTrace(tmp_path)
     assert trace.begin(1e6)
-    trace._limit.cancel()
+    trace._cancel_limit()
     assert trace._profile.activities == activities
     assert trace.sees_device == (len(activities) > 1)
 

@@ -15,7 +15,7 @@ from threading import Event
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.other_process import OtherProcess, runs
 
-_INJECTED = Path(__file__).parents[2] / "program" / "injected.py"
+_INJECTED = [Path(__file__).parents[2] / name for name in ("torch_profiler.py", "program/injected.py")]
 _PROC = Path("/proc")
 _STATES = ("starting", "recording", "finished")
 _ANSWER_S, _START_S, _WRITE_S, _LOOK_S = 10.0, 60.0, 120.0, 0.02
@@ -24,7 +24,8 @@ _ANSWER_S, _START_S, _WRITE_S, _LOOK_S = 10.0, 60.0, 120.0, 0.02
 _SCRIPT = """\
 try:
     _space = {{"__name__": "overhead-lens"}}
-    exec({source!r}, _space)
+    for _source in {sources!r}:
+        exec(_source, _space)
     _space["begin"](*{arguments!r})
 except BaseException as _error:
     with open({answer!r}, "w") as _file:
@@ -96,10 +97,10 @@ def _seen_there(folder: Path, pid: int) -> str:
 
 def _ask(pid: int, folder: Path, there: str, bounds: Bounds) -> None:
     """Have the main thread run the script, whose folder is ``there`` for the process."""
-    source = _INJECTED.read_text(encoding="utf-8")
+    sources = [path.read_text(encoding="utf-8") for path in _INJECTED]
     arguments = (there, bounds.seconds, bounds.steps, bounds.grown_bytes)
     script = folder / "begin.py"
-    script.write_text(_SCRIPT.format(source=source, arguments=arguments, answer=f"{there}/answer"), encoding="utf-8")
+    script.write_text(_SCRIPT.format(sources=sources, arguments=arguments, answer=f"{there}/answer"), encoding="utf-8")
     owner = (_PROC / str(pid)).stat()
     if owner.st_uid != os.geteuid():
         for path in (folder, *folder.iterdir()):
