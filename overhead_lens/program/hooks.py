@@ -61,7 +61,7 @@ class AroundImport(MetaPathFinder):
         action, compiling = self._actions.pop(name, None), self._compiling.get(name)
         if action is None and compiling is None and not any(map(os.path.isabs, self._compiling)):
             return None
-        finders = [finder for finder in sys.meta_path if finder is not self]
+        finders = [each for each in sys.meta_path if each is not self and hasattr(each, "find_spec")]
         spec = next((spec for finder in finders if (spec := finder.find_spec(name, path, target))), None)
         if spec is None or spec.loader is None:
             return spec

@@ -81,6 +81,12 @@ def test_a_module_that_does_not_exist(order: list[str]) -> None:
     assert order == []
 
 
+def test_a_finder_as_python_3_3_had_them_is_left_out(order: list[str]) -> None:
+    finder: Any = SimpleNamespace(find_module=lambda *_: None)
+    sys.meta_path.append(finder)
+    assert AroundImport({"drawn_gone": noting(order, "drawn_gone")}, {}).find_spec("drawn_gone", None) is None
+
+
 def test_a_module_that_fails(order: list[str]) -> None:
     write("drawn_failing", "1 / 0")
     sys.meta_path.insert(0, AroundImport({"drawn_failing": noting(order, "drawn_failing")}, {}))
