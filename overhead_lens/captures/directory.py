@@ -86,7 +86,7 @@ _NAMES = {"advice": "advice", "process": "a watched process"}
 def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
     """The directory to record into: ``output``, or a new one under ``parent``.
 
-    It is removed after a ``UsageError``, after an error before which nothing was written, and if Ctrl-C left no capture in it.
+    It is removed after a ``UsageError``, after an error that left only hidden files in it, and if Ctrl-C left no capture.
 
     Raises:
         UsageError: ``output`` is not empty.
@@ -116,7 +116,7 @@ def recording_directory(output: Path | None, parent: Path, label: str) -> Iterat
 def _is_of_no_use(folder: Path, error: BaseException) -> bool:
     if isinstance(error, OverheadLensError):
         # Logs say what failed.
-        return isinstance(error, UsageError) or all(path.name == MARK for path in folder.iterdir())
+        return isinstance(error, UsageError) or all(path.name.startswith(".") for path in folder.iterdir())
     return not any(folder.rglob(META))
 
 

@@ -1,5 +1,7 @@
 """The recorder of a run, with a stand-in of its sampler."""
 
+import errno
+import os
 import re
 import signal
 import time
@@ -9,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.program.area import Phase, StepRecord
+from overhead_lens.errors import MeasurementError
+from overhead_lens.program.area import Area, Phase, StepRecord
 from overhead_lens.studies.run import record
-from overhead_lens.studies.run.record import Program, record_run
+from overhead_lens.studies.run.record import NotStoredError, Program, record_run
 from overhead_lens.studies.run.stored import Place, read_run
 
 
@@ -46,6 +49,43 @@ def test_the_time_in_which_the_sampler_ends_is_not_the_programs(tmp_path: Path, 
     meta = read_run(path).meta
     assert code == 3
     assert 0 < meta.begun_ns < meta.begun_ns + meta.wall_ns <= ending_ns[0]
+
+
+@pytest.mark.usefixtures("ending_ns")
+def test_a_signal_that_follows_the_programs_end_leaves_the_run_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, seen = record._write, []
+    before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("a second one"))
+    monkeypatch.setattr(record, "_write", lambda *given: (signal.raise_signal(signal.SIGUSR1), write(*given)))
+    (tmp_path / "ends.py").touch()
+    try:
+        path, _ = record_run(Program([str(tmp_path / "ends.py")]), tmp_path / "run", tmp_path)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (read_run(path).meta.exit_code, seen) == (0, [])
+
+
+@pytest.mark.usefixtures("ending_ns")
+def test_the_program_goes_on_when_the_recorder_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", None)
+    (tmp_path / "ends.py").write_text("import time\ntime.sleep(0.5)\nraise SystemExit(3)\n", encoding="utf-8")
+    with pytest.raises(NotStoredError, match="internal error") as failure:
+        record_run(Program([str(tmp_path / "ends.py")]), tmp_path / "run", tmp_path)
+    assert failure.value.code == 3
+
+
+def test_a_disk_without_room_for_the_steps_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fallocate(file: int, *_: int) -> None:
+        os.write(file, b"what there was room for")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", fallocate, raising=False)
+    script = tmp_path / "ends.py"
+    script.touch()
+    with pytest.raises(MeasurementError, match="cannot write to .*: No space left on device"):
+        record_run(Program([str(script)]), tmp_path / "new" / "run", tmp_path)
+    assert [*tmp_path.iterdir()] == [script]
 
 
 BURN = "import time\nwhile time.process_time() < {:.1f}:\n    pass\n"

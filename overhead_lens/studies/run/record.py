@@ -77,18 +77,18 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
         area = Area.create(folder)
         settings = json.dumps({"tracer_pid": os.getpid(), "step": program.step})
         child = subprocess.Popen([sys.executable, str(_START), str(folder.resolve()), settings, *program.command])
-        try:
-            with _left_to(child), RunSampler(child.pid, area, folder) as sampler:
-                while child.poll() is None:
-                    time.sleep(sampler.wait_s)
-                    sampler.attend()
-                # Its sampler may take long to end.
-                ended_ns = time.perf_counter_ns()
-            _write(program, folder, area, child, sampler, started, ended_ns)
-        except Exception as error:
-            if child.returncode is None:
-                raise
-            raise NotStoredError(_error_line(folder, error), child.returncode) from error
+        with _left_to(child):
+            try:
+                with RunSampler(child.pid, area, folder) as sampler:
+                    while child.poll() is None:
+                        time.sleep(sampler.wait_s)
+                        sampler.attend()
+                    # Its sampler may take long to end.
+                    ended_ns = time.perf_counter_ns()
+                _write(program, folder, area, child, sampler, started, ended_ns)
+            except Exception as error:
+                # The program goes on, whatever fails here.
+                raise NotStoredError(_error_line(folder, error), child.wait()) from error
         return folder, child.returncode
 
 
