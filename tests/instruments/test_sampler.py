@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.instruments.samples import sampler
 from overhead_lens.instruments.samples.sampler import Sampling
 from tests.machine.two_threads import two_threads
 from tests.samplers.test_py_spy import stand_in
@@ -38,3 +39,11 @@ def test_the_target_and_the_sampler_share_a_core_that_no_other_thread_runs_on(
             assert state() == [{core}, own - {core} or own, os.SCHED_BATCH if threads else os.SCHED_OTHER]
             assert os.sched_getscheduler(other) == os.SCHED_OTHER
         assert state() == [own, own, os.SCHED_OTHER]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are kept on cores on Linux only")
+def test_the_core_is_the_quietest_one_if_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch, "kill -STOP $$")
+    monkeypatch.setattr(sampler, "quietest_core", min)
+    with two_threads() as (main, _), Sampling(main, 300, tmp_path, "clock-0"):
+        assert os.sched_getaffinity(main) == {min(os.sched_getaffinity(0))}

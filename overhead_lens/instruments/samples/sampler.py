@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from overhead_lens.machine.cores import confine_others, put_back, set_batch
+from overhead_lens.machine.cores import confine_others, put_back, quietest_core, set_batch
 from overhead_lens.machine.guard import forget_batch
 from overhead_lens.samplers.py_spy import start_py_spy
 from overhead_lens.samplers.sampler import SamplerRun, Watch
@@ -81,7 +81,7 @@ def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
     before: dict[int, set[int]] = {}
     try:
         with contextlib.suppress(OSError, AttributeError):
-            core = max(os.sched_getaffinity(pid)) if core is None else core
+            core = quietest_core(os.sched_getaffinity(pid)) if core is None else core
             before = confine_others(pid, core)
         yield core
     finally:
