@@ -61,7 +61,7 @@ class WarmUp(Struct, frozen=True):
 
 
 class Catalog(Struct, frozen=True):
-    """Descriptions of scenario files, see ``worker/catalog.py``."""
+    """Descriptions of scenario files."""
 
     scenarios: list[dict[str, Any]]
 

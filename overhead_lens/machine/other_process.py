@@ -91,11 +91,6 @@ def waits_in(pid: int, thread: int) -> str:
     return _read(PROC / f"{pid}/task/{thread}/wchan")
 
 
-def thread_count(pid: int) -> int:
-    """Number of threads of a process; 1 where that cannot be read."""
-    return max(1, len(threads_of(pid)))
-
-
 @dataclass(frozen=True, slots=True)
 class ThreadState:
     """A thread of a process: its number, its state's letter (proc(5)), and who traces it, 0 for nobody."""
@@ -119,12 +114,6 @@ def runs(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     status = _status(pid)
     return not PROC.is_dir() or (status is not None and status.get("State", "R")[0] not in "ZX")
-
-
-def children(pid: int) -> int:
-    """Number of a process's children; 0 if unknown."""
-    lists = (PROC / str(pid)).glob("task/*/children")
-    return sum(len(_read(path).split()) for path in lists)
 
 
 def looks_like_python(pid: int) -> bool:

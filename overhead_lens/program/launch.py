@@ -140,7 +140,9 @@ def _forget_hidden(before: frozenset[str]) -> None:
 
 def _report(error: BaseException) -> None:
     """End as Python does after an exception, without our own frames in its traceback."""
-    _show(error, _without_ours(error.__traceback__))
+    error.__traceback__ = _without_ours(error.__traceback__)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    sys.excepthook(type(error), error, error.__traceback__)
     if isinstance(error, KeyboardInterrupt):
         # Python ends by the signal, after what is to be done at exit.
         sys.excepthook = lambda *_: None
@@ -158,12 +160,6 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     for one, following in zip(remaining, [*remaining, None][1:], strict=True):
         one.tb_next = following
     return remaining[0] if remaining else None
-
-
-def _show(error: BaseException, traceback: TracebackType | None) -> None:
-    error.__traceback__ = traceback
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback
-    sys.excepthook(type(error), error, traceback)
 
 
 def _let_trace(pid: int) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 import dis
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -63,13 +63,12 @@ class StepPlace:
     function: str = ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Marked:
-    """The code to run and its loops, in the order of their numbers; whether the user's step was there."""
+    """The code to run and its loops, in the order of their numbers."""
 
     code: CodeType
-    loops: list[Loop] = field(default_factory=list)
-    has_step: bool = False
+    loops: list[Loop]
 
 
 def marked(source: bytes, file: str, *, loops: bool, step: StepPlace | None = None, first: int = 0) -> Marked:
@@ -79,12 +78,13 @@ def marked(source: bytes, file: str, *, loops: bool, step: StepPlace | None = No
         SyntaxError: As Python's own compiler says it.
     """
     tree = ast.parse(source, file)
-    has_step = step is not None and _mark_step(tree, step)
+    if step is not None:
+        _mark_step(tree, step)
     places: list[Loop] = []
     if loops:
         for body in _main_flow(tree):
             _mark_loops(body, file, places, first)
-    return Marked(compile(tree, file, "exec", dont_inherit=True), places, has_step)
+    return Marked(compile(tree, file, "exec", dont_inherit=True), places)
 
 
 def _main_flow(tree: ast.Module) -> list[Any]:
@@ -113,43 +113,42 @@ def _own(scope: Any) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
+def _bodies(holder: ast.AST) -> list[list[ast.stmt]]:
+    """The lists of statements of a node."""
+    parts = (getattr(holder, name, None) for name in ("body", "orelse", "finalbody"))
+    return [part for part in parts if isinstance(part, list)]
+
+
 def _mark_loops(scope: Any, file: str, places: list[Loop], first: int) -> None:
     """Insert the marks of all loops of a scope."""
-    for holder in (scope, *_own(scope)):
-        for name in ("body", "orelse", "finalbody"):
-            statements = getattr(holder, name, None)
-            if not isinstance(statements, list):
-                continue
-            for loop in [node for node in statements if isinstance(node, _Loop) and _may_be_steps(node)]:
-                number = first + len(places)
-                places.append(Loop(file, loop.lineno, loop.end_lineno or loop.lineno))
-                if isinstance(loop, ast.For):
-                    place = loop.iter if _ITERATES_AT_ITEMS else loop
-                    loop.iter = _call_of(EACH.format(number), place, loop.iter)
-                else:
-                    loop.body.insert(0, _call(TICK.format(number), loop))
-                    start = _call(EACH.format(number), loop, ast.Tuple([], ast.Load()))
-                    statements.insert(statements.index(loop), start)
-                statements.insert(statements.index(loop) + 1, _call(LEFT.format(number), loop))
+    for statements in [body for holder in (scope, *_own(scope)) for body in _bodies(holder)]:
+        for loop in [node for node in statements if isinstance(node, _Loop) and _may_be_steps(node)]:
+            number = first + len(places)
+            places.append(Loop(file, loop.lineno, loop.end_lineno or loop.lineno))
+            if isinstance(loop, ast.For):
+                place = loop.iter if _ITERATES_AT_ITEMS else loop
+                loop.iter = _call_of(EACH.format(number), place, loop.iter)
+            else:
+                loop.body.insert(0, _call(TICK.format(number), loop))
+                start = _call(EACH.format(number), loop, ast.Tuple([], ast.Load()))
+                statements.insert(statements.index(loop), start)
+            statements.insert(statements.index(loop) + 1, _call(LEFT.format(number), loop))
 
 
-def _mark_step(tree: ast.Module, step: StepPlace) -> bool:
-    """Insert the call at the user's step; whether there is such a place."""
+def _mark_step(tree: ast.Module, step: StepPlace) -> None:
+    """Insert the call at the user's step, if there is such a place."""
     for holder in ast.walk(tree):
         if step.function:
             if isinstance(holder, _Function) and _dotted(tree, holder) == step.function:
                 at = 1 if ast.get_docstring(holder) is not None else 0
                 holder.body.insert(at, _call(STEP, holder.body[-1]))
-                return True
+                return
             continue
-        for name in ("body", "orelse", "finalbody"):
-            statements = getattr(holder, name, None)
-            statements = statements if isinstance(statements, list) else []
+        for statements in _bodies(holder):
             for at, node in enumerate(statements):
-                if isinstance(node, ast.stmt) and node.lineno == step.line:
+                if node.lineno == step.line:
                     statements.insert(at, _call(STEP, node))
-                    return True
-    return False
+                    return
 
 
 def _dotted(tree: ast.Module, function: ast.AST) -> str:

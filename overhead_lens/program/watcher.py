@@ -193,9 +193,7 @@ class StepWatcher:
 
     def _take_over(self, chosen: Candidate, kind: str, key: object) -> None:
         """Look for steps again if the chosen source, which has not warmed up, is silent; another source has just marked."""
-        silent_ns = max(  # A source is silent after this time without a mark, and after this many of its intervals.
-            _SILENT_NS, _SILENT_STEPS * chosen.interval_ns
-        )
+        silent_ns = max(_SILENT_NS, _SILENT_STEPS * chosen.interval_ns)
         if chosen.kind != KINDS[0] and self._begin_ns and _clock() - self._begin_ns > silent_ns:
             self._give_up()
             self._begin_ns = 0
@@ -311,7 +309,7 @@ class StepWatcher:
                 self._bind(number)
 
     def _look_at(self, number: int) -> None:
-        self._bind(number, lambda: self._scout("loop", number), lambda: None)
+        self._bind(number, lambda: self._scout("loop", number))
 
     def _bind(self, number: int, tick: Callable[[], Any] | None = None, left: Callable[[], Any] | None = None) -> None:
         """Run something after each iteration and at the end of a loop, until the loop starts again."""

@@ -87,16 +87,13 @@ class _Pickler(pickle.Pickler):
             raise NotFreshError(
                 "its arguments belong to an autograd graph of this process: compute them inside the function"
             )
-        is_pinned = type(value) is torch.Tensor and value.layout is torch.strided and _is_pinned(value)
+        is_plain = type(value) is torch.Tensor and value.layout is torch.strided
+        # Before CUDA is initialized no memory is pinned, and `is_pinned` might initialize it.
+        is_pinned = is_plain and torch.cuda.is_initialized() and value.is_pinned()
         if value.grad is None and not is_pinned:
             return NotImplemented
         make, parts, *state = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
         return rebuilt, (make, parts, _alone(value.grad), is_pinned), *state
-
-
-def _is_pinned(tensor: Any) -> bool:
-    """Whether a tensor's memory is pinned. Before CUDA is initialized none is, and ``is_pinned`` might initialize it."""
-    return bool(sys.modules["torch"].cuda.is_initialized() and tensor.is_pinned())
 
 
 def _alone(gradient: Any) -> Any:

@@ -7,12 +7,12 @@ other one holds it. Its name becomes the innermost frame of the waiting thread's
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from overhead_lens.readers.py_spy.stacks import parse_stacks
-from overhead_lens.readers.py_spy.threads import ThreadHead, thread_head
+from overhead_lens.readers.py_spy.threads import thread_head
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.names import gil_held_by
 from overhead_lens.taxonomy.rules import Attribution
@@ -40,24 +40,20 @@ def with_holders(threads: Sequence[Aligned], classifier: Classifier) -> list[Ali
     heads = [thread_head(thread.stacks[0]) for thread in threads]
     running: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for thread, head in zip(threads, heads, strict=True):
-        for at, stack in enumerate(thread.stacks if thread.first is not None else ()):
+        for look, stack in _looks(thread):
             if attribution(stack).category == _RUNS_PYTHON:
-                assert thread.first is not None
-                running[head.process, thread.first + at].append(head.name or str(head.thread))
-    return [_named(thread, head, running, attribution) for thread, head in zip(threads, heads, strict=True)]
+                running[head.process, look].append(head.name or str(head.thread))
+
+    def named(stack: str, process: int, look: int) -> str:
+        holders: Sequence[str] = running.get((process, look), ()) if attribution(stack) == _WAITS else ()
+        return f"{stack};{gil_held_by(holders[0]).function}" if len(holders) == 1 else stack
+
+    return [
+        Aligned([named(stack, head.process, look) for look, stack in _looks(thread)] or thread.stacks, thread.first)
+        for thread, head in zip(threads, heads, strict=True)
+    ]
 
 
-def _named(
-    thread: Aligned,
-    head: ThreadHead,
-    running: dict[tuple[int, int], list[str]],
-    attribution: Callable[[str], Attribution],
-) -> Aligned:
-    first = thread.first
-    if first is None:
-        return thread
-    stacks = []
-    for at, stack in enumerate(thread.stacks):
-        holders = running.get((head.process, first + at), []) if attribution(stack) == _WAITS else []
-        stacks.append(f"{stack};{gil_held_by(holders[0]).function}" if len(holders) == 1 else stack)
-    return Aligned(stacks, first)
+def _looks(thread: Aligned) -> Iterable[tuple[int, str]]:
+    """Each stack with the look at which it was taken; none if that is not known."""
+    return () if thread.first is None else enumerate(thread.stacks, thread.first)

@@ -128,8 +128,9 @@ class PySpy:
 
     @property
     def over(self) -> bool:
-        """Whether py-spy has ended."""
-        self._read_chatter()
+        """Whether py-spy has ended; reads what it has printed, since it would block when the pipe is full."""
+        while not self._pipe.closed and select.select([self._pipe], [], [], 0)[0] and (line := self._pipe.readline()):
+            self._chatter += line
         return self._process.poll() is not None
 
     def pause(self) -> None:
@@ -174,14 +175,6 @@ class PySpy:
     def _send(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
-
-    def _read_chatter(self) -> None:
-        """Read what py-spy has printed: it would block when the pipe is full."""
-        while not self._pipe.closed and select.select([self._pipe], [], [], 0)[0]:
-            line = self._pipe.readline()
-            if not line:
-                return
-            self._chatter += line
 
     def finish(self) -> SamplerRun:
         """Wait for the stacks.

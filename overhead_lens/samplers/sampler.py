@@ -63,11 +63,6 @@ class SamplerRun:
         lost = sum(map(len, self.sequences)) - sum(map(len, sequences))
         return SamplerRun(sequences, self.sample_count - lost, self.error_count)
 
-    @property
-    def folded(self) -> str:
-        """Equal stacks summed up: a line ``frame;frame count`` each."""
-        return folded(self.sequences)
-
 
 def folded(sequences: Iterable[Sequence[str]]) -> str:
     """Equal stacks summed up: a line ``frame;frame count`` each."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from overhead_lens.errors import UsageError
 from overhead_lens.target import Target
-from overhead_lens.worker import catalog as catalogs
 from overhead_lens.worker import workload
 from overhead_lens.worker.displaced import displaced
+from overhead_lens.worker.load import load_scenario
 from overhead_lens.worker.session import Session, operation
 
 
@@ -70,4 +72,19 @@ def recompile(session: Session) -> dict[str, Any]:
 @operation
 def catalog(_session: Session, paths: Mapping[str, str]) -> dict[str, Any]:
     """Describe scenario files."""
-    return {"scenarios": [catalogs.describe(name, Path(path)) for name, path in paths.items()]}
+    return {"scenarios": [_described(name, Path(path)) for name, path in paths.items()]}
+
+
+def _described(name: str, path: Path) -> dict[str, Any]:
+    """A scenario's ``name``, ``summary``, ``source``, ``variants`` and ``params`` (defaults); or ``name`` and ``error``."""
+    try:
+        scenario = load_scenario(Target(str(path), path))
+    except UsageError as error:
+        return {"name": name, "error": str(error)}
+    return {
+        "name": scenario.name,
+        "summary": scenario.summary,
+        "source": scenario.source,
+        "variants": list(scenario.variants),
+        "params": dataclasses.asdict(scenario.params()),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -183,13 +182,9 @@ def _compare_objects(base: Any, other: Any) -> str:
     if getattr(type(base), "__eq__", None) is object.__eq__:
         return EQUAL if base is other else UNKNOWN
     try:
-        return EQUAL if bool(base == other) or _both_nan(base, other) else DIFFERS
+        return EQUAL if bool(base == other) else DIFFERS
     except Exception:
         return UNKNOWN
-
-
-def _both_nan(base: Any, other: Any) -> bool:
-    return isinstance(base, float) and isinstance(other, float) and math.isnan(base) and math.isnan(other)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -361,12 +361,6 @@ def lacks_compiler(error: BaseException) -> bool:
     return "InvalidCxxCompiler" in text or "No working C++ compiler" in text
 
 
-def _compile_failure(error: BaseException) -> str:
-    if lacks_compiler(error):
-        return f"{NO_COMPILER}, or leave --compile out"
-    return f"torch.compile failed: {first_line(error)}"
-
-
 def _check_device(device: str | None) -> None:
     kind = (device or "cpu").partition(":")[0]
     if kind == "cpu":
@@ -425,7 +419,10 @@ def _check(workload: Workload, call: Any) -> Any:
         output = workload.call_once(call)
     except (Exception, SystemExit) as error:
         if call is not workload.original:
-            raise MeasurementError(_compile_failure(error)) from error
+            message = f"{NO_COMPILER}, or leave --compile out"
+            if not lacks_compiler(error):
+                message = f"torch.compile failed: {first_line(error)}"
+            raise MeasurementError(message) from error
         # A function of C need not say what it takes.
         lacks = (
             isinstance(error, TypeError) and scenario.kind == "function" and not (workload.args or workload.keywords)

@@ -17,7 +17,7 @@ from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.other_process import thread_states
 from overhead_lens.samplers import py_spy
 from overhead_lens.samplers.py_spy import PySpy, explain_failure, start_py_spy
-from overhead_lens.samplers.sampler import NoStackError, NotPermittedError, SamplerRun, Watch
+from overhead_lens.samplers.sampler import NoStackError, NotPermittedError, SamplerRun, Watch, folded
 from tests.drawn.speedscope import speedscope
 
 NO_PERMISSION = (
@@ -117,7 +117,7 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
     stand_in(tmp_path, monkeypatch, WRITES + 'echo "py-spy> Samples: 7 Errors: 2"')
     taken = sample(123, 25, folder, "clock-0")
     assert taken == SamplerRun((STACKS, ("g (b.py:2)",)), 7, 2)
-    assert taken.folded == "f (a.py:1) 2\nf (a.py:1);add (libtorch_cpu.so) 1\ng (b.py:2) 1\n"
+    assert folded(taken.sequences) == "f (a.py:1) 2\nf (a.py:1);add (libtorch_cpu.so) 1\ng (b.py:2) 1\n"
     asked = (tmp_path / "asked").read_text().split()
     assert asked[: asked.index("--output")] == [
         *("record", "--native", "--idle", "--full-filenames", "--pid", "123", "--rate", "300"),

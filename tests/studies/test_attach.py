@@ -627,7 +627,7 @@ def test_a_process_of_many_threads_is_looked_at_less_often(threads: int, rate_hz
 
 
 def test_the_rate_is_by_the_threads_of_the_process_or_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overhead_lens.studies.attach.record.thread_count", lambda pid: pid)
+    monkeypatch.setattr("overhead_lens.studies.attach.record.threads_of", range)
     asked = AttachRequest(pid=20, seconds=1.0, parent=tmp_path, command=())
     assert asked.watch(tmp_path).rate_hz == 10
     assert replace(asked, rate_hz=77).watch(tmp_path).rate_hz == 77

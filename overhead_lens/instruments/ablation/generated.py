@@ -205,23 +205,16 @@ class _Hoister(ast.NodeTransformer):
 class _Recorder(ast.NodeTransformer):
     """Replaces ``kernel(...)``, as a statement or as an assigned value, by ``_record("kernel", kernel, ...)``."""
 
-    def __init__(self) -> None:
-        self.hoisted: list[ast.expr] = []
+    hoisted: Sequence[ast.expr] = ()
 
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        node.value = self._wrapped(node.value)
+    def visit_Assign(self, node: ast.Assign | ast.Expr) -> ast.Assign | ast.Expr:
+        call = node.value
+        if isinstance(call, ast.Call) and not _named(call).startswith(_NO_KERNELS):
+            arguments = [ast.Constant(_named(call)), call.func, *call.args]
+            node.value = ast.Call(ast.Name("_record", ast.Load()), arguments, call.keywords)
         return node
 
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr:
-        node.value = self._wrapped(node.value)
-        return node
-
-    def _wrapped(self, value: ast.expr) -> ast.expr:
-        if not isinstance(value, ast.Call) or _named(value).startswith(_NO_KERNELS):
-            return value
-        return ast.Call(
-            ast.Name("_record", ast.Load()), [ast.Constant(_named(value)), value.func, *value.args], value.keywords
-        )
+    visit_Expr = visit_Assign  # noqa: N815
 
 
 def _rebuilt(graph: GraphCall, change: _Hoister | _Recorder, **names: Any) -> tuple[GraphCall, int]:

@@ -139,7 +139,7 @@ def _bounds(category: HostCategory, thread: ThreadBudget) -> Interval:
 
 def _sentence(threads: Sequence[ThreadDelta]) -> str:
     if not threads:
-        return "No thread of the one has a counterpart in the other."
+        return "No thread of the base watch has a counterpart in the new one."
     first = threads[0]
     moved = sorted((row for row in first.host if row.verdict != "same"), key=lambda row: -abs(row.delta_share))
     if not moved:

@@ -16,12 +16,13 @@ from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.captures.model import recorded
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.environment import describe_machine
-from overhead_lens.machine.other_process import examine, thread_count
+from overhead_lens.machine.guard import threads_of
+from overhead_lens.machine.other_process import examine
 from overhead_lens.machine.request import CAPTURES, Listener, command_line
 from overhead_lens.readers.py_spy.threads import read_threads
 from overhead_lens.samplers.blocks import blocks_of, write_blocks
 from overhead_lens.samplers.py_spy import SEES
-from overhead_lens.samplers.sampler import NoStackError, Watch
+from overhead_lens.samplers.sampler import NoStackError, Watch, folded
 from overhead_lens.studies.attach.analysis import ProcessBudget, make_process
 from overhead_lens.studies.attach.inject import Bounds, inject, require_injection
 from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
@@ -55,13 +56,13 @@ class AttachRequest:
     def watch(self, folder: Path) -> Watch:
         """The request to the sampler, with its file in ``folder``."""
         output = folder / ".watch.raw"
-        rate_hz = self.rate_hz or default_rate_hz(thread_count(self.pid))
+        rate_hz = self.rate_hz or default_rate_hz(len(threads_of(self.pid)))
         return Watch(self.pid, rate_hz, limit_s(self.seconds), output, self.subprocesses, bound=True)
 
 
 def default_rate_hz(threads: int) -> int:
     """Samples per second by the number of threads: fewer if each sample stops more threads."""
-    return max(1, min(MOST_RATE_HZ, MOST_STOPS_HZ // threads))
+    return max(1, min(MOST_RATE_HZ, MOST_STOPS_HZ // max(1, threads)))
 
 
 def record_process(request: AttachRequest, interrupted: Event, listener: Listener) -> Path:
@@ -117,7 +118,7 @@ def watch_once(
             watched = watch(request.watch(Path(folder)), request.seconds, interrupted, listener, load=False)
         except NoStackError:
             return None
-    threads = read_threads(watched.run.folded.splitlines(), request.pid)
+    threads = read_threads(folded(watched.run.sequences).splitlines(), request.pid)
     return make_process(meta_of(request, watched, started), threads, classifier, "")
 
 

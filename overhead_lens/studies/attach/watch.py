@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from threading import Event
 
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.machine.guard import threads_of
+from overhead_lens.machine.guard import descendants, threads_of
 from overhead_lens.machine.other_process import (
     OtherProcess,
-    children,
     cpu_ns,
     examine,
     looks_like_python,
@@ -136,7 +135,7 @@ def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
         yield f"the process ended after {duration_ns / NS_PER_S:.1f} s of {seconds:g} s"
     elif duration_ns < 0.99 * seconds * NS_PER_S:
         yield f"stopped after {duration_ns / NS_PER_S:.1f} s of {seconds:g} s"
-    if not watched.subprocesses and (count := children(watched.pid)):
+    if not watched.subprocesses and (count := len([*descendants(watched.pid)])):
         yield f"{count} child processes were not watched (--subprocesses watches them)"
 
 

@@ -15,6 +15,7 @@ from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import STACKS
 from overhead_lens.captures.model import Recorded
 from overhead_lens.captures.tables import read_table
+from overhead_lens.program.area import StepRecord
 from overhead_lens.samplers.blocks import SampledBlock, read_blocks
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ STEPS = "steps.parquet"
 
 FoundBy = Literal["explicit", "profiler", "optimizer", "module", "loop", "none"]
 
-_COLUMNS = dict.fromkeys(
-    ("begin_ns", "end_ns", "phase", "user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"), 0
-)
+_COLUMNS = dict.fromkeys(StepRecord._fields, 0)
 
 
 class Place(Struct, frozen=True):
