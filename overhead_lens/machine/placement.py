@@ -61,6 +61,11 @@ class Placement:
             with self._guard:
                 pass  # Closes its input and waits for it.
 
+    @property
+    def core(self) -> int | None:
+        """The core of the sampled thread; None if nothing is placed."""
+        return None if self._placed is None else self._placed["core"]
+
     def place(self, thread: int, sampler: int) -> bool:
         """Place the threads, the sampler's process and this one; whether that could be done."""
         self._thread = thread

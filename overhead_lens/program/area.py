@@ -44,7 +44,7 @@ class Word(IntEnum):
     REFUSED = 6  # there is no sampler, or none any more
     ROWS = _ROWS
     THREAD = 8  # the thread with the steps, as the operating system knows it
-    PLACED = 9  # the thread with the steps is on a core of its own, which a child inherits
+    PLACED = 9  # the core on which the thread with the steps is kept, counted from 1; a child inherits it
     HELD = 10  # number of the request for which the program is held
     RELEASED = 11  # number of the last request whose hold is over
     LOST = _LOST  # steps for whose rows there was no room

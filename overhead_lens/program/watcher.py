@@ -154,6 +154,7 @@ class StepWatcher:
         self._traced_regions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._region_places: dict[str, set[tuple[Any, ...]]] = {}
         area.write(Word.THREAD, self._main)
+        self._affinity: Any = getattr(os, "sched_getaffinity", None)
         self._cores: set[int] = set()
         os.register_at_fork(after_in_child=self._in_child)
 
@@ -455,9 +456,9 @@ class StepWatcher:
 
     def _sampled(self, length_ns: int) -> Iterator[int]:
         """Resume the sampler, and pause it again."""
-        if hasattr(os, "sched_getaffinity") and not self._area.read(Word.PLACED):
+        if self._affinity is not None and not self._area.read(Word.PLACED):
             # The program may have chosen them itself since the last turn.
-            self._cores = os.sched_getaffinity(0)
+            self._cores = self._affinity(0)
         self._phase = Phase.ATTACHING
         if (yield from self._request(_SAMPLE)):
             hold_until_sampled(self._area)
@@ -561,11 +562,15 @@ class StepWatcher:
 
     def unplace(self) -> None:
         """Let the calling thread run on any core of the program: the number that is counted now may be used for good."""
-        if self._alive and self._area.read(Word.PLACED):
-            with suppress(OSError):
+        core = self._area.read(Word.PLACED) - 1
+        if not self._alive or core < 0:
+            return
+        with suppress(OSError):
+            # The program may have chosen others meanwhile.
+            if self._affinity(0) in ({core}, self._cores - {core}):
                 os.sched_setaffinity(0, self._cores)
-                if os.sched_getscheduler(0) == os.SCHED_BATCH:
-                    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            if os.sched_getscheduler(0) == os.SCHED_BATCH:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
     def make_way(self, profile: object) -> None:
         """The program is about to start a profiler of its own."""

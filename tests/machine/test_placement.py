@@ -103,11 +103,6 @@ def how(*threads: int) -> list[tuple[set[int], int]]:
     return [(os.sched_getaffinity(thread), os.sched_getscheduler(thread)) for thread in threads]
 
 
-def core_of(placement: Placement) -> int | None:
-    """The core of the sampled thread; None if nothing is placed."""
-    return None if placement._placed is None else placement._placed["core"]
-
-
 def await_that(holds: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + 120
     while not holds():
@@ -134,9 +129,9 @@ def test_the_sampled_thread_shares_its_core_with_the_samplers(target: Target, sa
     other, early, team = target.does("thread"), target.does("child"), target.does("work")
     with Placement(target.pid) as placed:
         time.sleep(0.1)
-        assert (core_of(placed), how(other, target.pid, sampler)) == (None, usual(3))
+        assert (placed.core, how(other, target.pid, sampler)) == (None, usual(3))
         assert placed.place(other, sampler)
-        core = core_of(placed)
+        core = placed.core
         assert core in CORES
         assert how(other) == [({core}, os.SCHED_BATCH)]
         assert how(target.pid) == [(CORES - {core}, os.SCHED_OTHER)]
@@ -149,14 +144,14 @@ def test_the_sampled_thread_shares_its_core_with_the_samplers(target: Target, sa
         assert how(later, child) == [(CORES - {core}, os.SCHED_OTHER), (CORES, os.SCHED_OTHER)]
         placed.put_back()
         time.sleep(0.1)
-        assert (core_of(placed), how(target.pid, other, team, later, child)) == (None, usual(5))
+        assert (placed.core, how(target.pid, other, team, later, child)) == (None, usual(5))
         assert os.sched_getaffinity(0) == CORES
         placed.put_back()
         placed.follow()
         # Again, of another thread.
         assert placed.place(target.pid, sampler)
-        assert how(target.pid)[0][0] == {core_of(placed)}
-        assert how(other)[0][0] == CORES - {core_of(placed)}
+        assert how(target.pid)[0][0] == {placed.core}
+        assert how(other)[0][0] == CORES - {placed.core}
     assert how(target.pid, other, team, later, child) == usual(5)
     assert placed.reason == ""
 
@@ -166,20 +161,17 @@ def test_what_the_sampled_thread_starts_is_let_go(target: Target, sampler: int) 
     with Placement(target.pid) as placed:
         assert placed.place(target.pid, sampler)
         thread, child = target.does("thread"), target.does("child")
-        assert [cores for cores, _ in how(thread, child)] == [{core_of(placed)}] * 2
+        assert [cores for cores, _ in how(thread, child)] == [{placed.core}] * 2
         placed.follow()
-        assert how(thread) == [(CORES - {core_of(placed)}, os.SCHED_OTHER)]
+        assert how(thread) == [(CORES - {placed.core}, os.SCHED_OTHER)]
         assert how(child) == usual(1)
         # It waits for no other that computes: its policy stays.
-        assert how(target.pid) == [({core_of(placed)}, os.SCHED_OTHER)]
+        assert how(target.pid) == [({placed.core}, os.SCHED_OTHER)]
         team = target.does("work")
         await_that(lambda: (placed.follow(), os.sched_getscheduler(target.pid))[1] == os.SCHED_BATCH)
-        assert how(target.pid, team) == [
-            ({core_of(placed)}, os.SCHED_BATCH),
-            (CORES - {core_of(placed)}, os.SCHED_OTHER),
-        ]
+        assert how(target.pid, team) == [({placed.core}, os.SCHED_BATCH), (CORES - {placed.core}, os.SCHED_OTHER)]
         unseen, grandchild = target.does("thread"), target.does("child")
-        assert how(unseen, grandchild) == [({core_of(placed)}, os.SCHED_BATCH)] * 2
+        assert how(unseen, grandchild) == [({placed.core}, os.SCHED_BATCH)] * 2
     assert how(target.pid, thread, team, child, unseen, grandchild) == usual(6)
 
 
@@ -400,7 +392,7 @@ def test_the_core_is_that_on_which_the_thread_runs(
     machine = four_cores(monkeypatch, last, [{}, {}])
     with Placement(1) as placed:
         assert placed.place(2, 9)
-        assert core_of(placed) == core
+        assert placed.core == core
         assert [machine.cores[each] for each in (1, 2, 9, own)] == [free - {core}, {core}, {core}, {core}]
         # One that the program moves itself stays where it is.
         machine.cores[1] = {0}

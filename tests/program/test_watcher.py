@@ -625,10 +625,13 @@ def test_a_forked_child_of_a_measured_loop_is_silent(
 
 
 @pytest.mark.parametrize("in_child", [True, False])
+@pytest.mark.parametrize(("mask", "is_placed"), [({1}, True), ({0, 2}, True), ({2}, False)])
 def test_a_child_and_a_thread_that_counts_its_cores_get_those_that_the_program_chose(
     start: Callable[..., Program],
     forked: list[Callable[[], None]],
     monkeypatch: pytest.MonkeyPatch,
+    mask: set[int],
+    is_placed: bool,  # noqa: FBT001
     in_child: bool,  # noqa: FBT001
 ) -> None:
     cores: list[set[int]] = [{0, 1, 2, 3}]
@@ -638,18 +641,19 @@ def test_a_child_and_a_thread_that_counts_its_cores_get_those_that_the_program_c
     monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_BATCH, raising=False)
     monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: given.append(policy), raising=False)
     program = start()
-    cores.append({0, 1})
+    cores.append({0, 1, 2})
     program.chosen("optimizer")
     run_on(program, 40, answering(program))
     assert program.phases()[-1][0] == Phase.SAMPLED
+    cores.append(mask)
     program.watcher.unplace()
     assert given == []
-    program.area.write(Word.PLACED, 1)
+    program.area.write(Word.PLACED, 1 + 1)
     (forked[0] if in_child else program.watcher.unplace)()
-    assert given == [{0, 1}, os.SCHED_OTHER]
+    assert given == [*([{0, 1, 2}] if is_placed else []), os.SCHED_OTHER]
     if in_child:
         program.watcher.unplace()
-        assert len(given) == 2
+        assert given[-2:] != 2 * [os.SCHED_OTHER]
 
 
 # ---------------------------------------------------------------- instruments in turns

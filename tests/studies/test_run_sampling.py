@@ -89,6 +89,7 @@ class DrawnRunning:
 class DrawnPlacement:
     def __init__(self, drawn: Drawn, pid: int) -> None:
         self._drawn = drawn
+        self.core: int | None = None
         assert pid == PID
 
     def __enter__(self) -> DrawnPlacement:
@@ -103,6 +104,7 @@ class DrawnPlacement:
 
     def place(self, thread: int, sampler: int) -> bool:
         self._drawn.log.append(("place", thread, sampler))
+        self.core = None if self._drawn.reason else 5
         return not self._drawn.reason
 
     def follow(self) -> None:
@@ -110,6 +112,7 @@ class DrawnPlacement:
 
     def put_back(self) -> None:
         self._drawn.log.append("put back")
+        self.core = None
 
 
 @pytest.fixture
@@ -181,7 +184,7 @@ ENDED = ["put back", "stop", "finish", "gone"]
 def test_it_answers_what_it_is_asked(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.wants(1)
     attended(sampler, 1)
-    assert (drawn.said(), drawn.answered, drawn.area.read(Word.PLACED)) == (SAMPLE, 1, 1)
+    assert (drawn.said(), drawn.answered, drawn.area.read(Word.PLACED)) == (SAMPLE, 1, 6)
     sampler.attend()
     assert drawn.said() == ["follow"]
     drawn.wants(2)

@@ -196,8 +196,10 @@ class RunSampler:
         if is_first:
             # What they ran while they warmed up says nothing of later steps.
             self.rested = ThreadClocks(self._pid)
-        placed = not takes_turns and self._placement.place(self._area.read(Word.THREAD), running.pid)
-        self._area.write(Word.PLACED, int(placed))
+        if not takes_turns:
+            self._placement.place(self._area.read(Word.THREAD), running.pid)
+        core = self._placement.core
+        self._area.write(Word.PLACED, 0 if core is None else core + 1)
         self.unplaced = self._placement.reason
         running.resume()
         time.sleep(_HELD_STACKS / self._rate_hz)
