@@ -43,20 +43,17 @@ class AroundImport(MetaPathFinder):
     Args:
         actions: By the module's name.
         compiling: The name of a module or its file's real path, and what compiles its source, given its bytes and file.
-        before: What is done before a module is looked for.
     """
 
     def __init__(
         self,
         actions: dict[str, Action],
         compiling: dict[str, Callable[[bytes, str], CodeType]],
-        before: Callable[[], None] = _nothing,
     ) -> None:
-        self._actions, self._compiling, self._before = actions, compiling, before
+        self._actions, self._compiling = actions, compiling
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The spec that another finder gives, with the action behind its loader."""
-        self._before()
         # A program may find a module twice, and import it the second time.
         action, compiling = self._actions.pop(name, None), self._compiling.get(name)
         if action is None and compiling is None and not any(map(os.path.isabs, self._compiling)):
@@ -217,17 +214,9 @@ def watch_collections(watcher: StepWatcher) -> None:
 
 
 def watch_affinity(watcher: StepWatcher) -> None:
-    """Let a thread that asks for its cores go from the one on which it is sampled."""
-    own = getattr(os, "sched_getaffinity", None)
-    if own is None:
-        return
-
-    def sched_getaffinity(pid: int, /) -> set[int]:
-        watcher.unplace()
-        cores: set[int] = own(pid)
-        return cores
-
-    os.sched_getaffinity = sched_getaffinity
+    """Hide from a thread that counts its cores, perhaps for good, that it is kept on one while it is sampled."""
+    if hasattr(os, "sched_getaffinity"):
+        os.sched_getaffinity = watcher.cores_of
 
 
 def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:

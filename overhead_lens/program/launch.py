@@ -42,7 +42,7 @@ def main(before: frozenset[str]) -> None:
     watch_affinity(watcher)
     run = _prepare(command, compiling)
     _forget_hidden(before)
-    sys.meta_path.insert(0, AroundImport(actions, compiling.modules, watcher.unplace))
+    sys.meta_path.insert(0, AroundImport(actions, compiling.modules))
     area.write(Word.STARTED_NS, time.perf_counter_ns())
     try:
         run()

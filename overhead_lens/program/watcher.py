@@ -560,17 +560,11 @@ class StepWatcher:
             with suppress(Exception):
                 self._end_plan()
 
-    def unplace(self) -> None:
-        """Let the calling thread run on any core of the program: the number that is counted now may be used for good."""
-        core = self._area.read(Word.PLACED) - 1
-        if not self._alive or core < 0:
-            return
-        with suppress(OSError):
-            # The program may have chosen others meanwhile.
-            if self._affinity(0) in ({core}, self._cores - {core}):
-                os.sched_setaffinity(0, self._cores)
-            if os.sched_getscheduler(0) == os.SCHED_BATCH:
-                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    def cores_of(self, pid: int, /) -> set[int]:
+        """What ``os.sched_getaffinity`` returns; for the thread with the steps, while it is kept on a core, its cores before."""
+        cores: set[int] = self._affinity(pid)
+        has_steps = (pid or threading.get_native_id()) == self._area.read(Word.THREAD)
+        return {*self._cores} if has_steps and cores == {self._area.read(Word.PLACED) - 1} else cores
 
     def make_way(self, profile: object) -> None:
         """The program is about to start a profiler of its own."""
@@ -604,10 +598,18 @@ class StepWatcher:
         self._alive = False
 
     def _in_child(self) -> None:
-        """In a forked child: restore the cores that its parent had before placement, and stop watching."""
-        self.unplace()
+        """In a forked child: stop watching, and restore the cores that its parent had before placement."""
         self._die()
         self._trace.forget()
+        core = self._area.read(Word.PLACED) - 1
+        if core < 0:
+            return
+        with suppress(OSError):
+            # The program may have chosen others meanwhile.
+            if self._affinity(0) in ({core}, self._cores - {core}):
+                os.sched_setaffinity(0, self._cores)
+            if os.sched_getscheduler(0) == os.SCHED_BATCH:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _counters() -> tuple[int, int, int, int]:

@@ -150,21 +150,15 @@ def test_no_function_runs_in_a_collection_and_loses_what_a_signal_raises(monkeyp
     assert "call" not in called
 
 
-def test_a_thread_is_let_go_from_its_core_before_it_imports_a_module_or_asks_for_its_cores(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cores, done = [{1}], []
-
-    def unplace() -> None:
-        cores.append({0, 1})
-        done.append("let go")
-
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores[-1], raising=False)
-    watcher: Any = SimpleNamespace(unplace=unplace)
+def test_a_thread_that_asks_for_its_cores_gets_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1}, raising=False)
+    watcher: Any = SimpleNamespace(cores_of=lambda pid: {0, 1, pid})
     hooks.watch_affinity(watcher)
-    assert (os.sched_getaffinity(0), done) == ({0, 1}, ["let go"])
-    assert AroundImport({}, {}, unplace).find_spec("drawn_module", None) is None
-    assert done == 2 * ["let go"]
+    assert os.sched_getaffinity(7) == {0, 1, 7}
+    # Some systems have none.
+    monkeypatch.delattr(os, "sched_getaffinity")
+    hooks.watch_affinity(watcher)
+    assert not hasattr(os, "sched_getaffinity")
 
 
 def test_waiting_for_workers_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -624,36 +624,63 @@ def test_a_forked_child_of_a_measured_loop_is_silent(
     assert (program.rows(), program.notes()) == before
 
 
-@pytest.mark.parametrize("in_child", [True, False])
-@pytest.mark.parametrize(("mask", "is_placed"), [({1}, True), ({0, 2}, True), ({2}, False)])
-def test_a_child_and_a_thread_that_counts_its_cores_get_those_that_the_program_chose(
-    start: Callable[..., Program],
-    forked: list[Callable[[], None]],
-    monkeypatch: pytest.MonkeyPatch,
-    mask: set[int],
-    is_placed: bool,  # noqa: FBT001
-    in_child: bool,  # noqa: FBT001
-) -> None:
+@pytest.fixture
+def placed(start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch) -> Program:
+    """A program on the cores 0, 1 and 2, sampled on core 1."""
     cores: list[set[int]] = [{0, 1, 2, 3}]
-    given: list[object] = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores[-1], raising=False)
-    monkeypatch.setattr(os, "sched_setaffinity", lambda _, chosen: given.append(chosen), raising=False)
-    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_BATCH, raising=False)
-    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: given.append(policy), raising=False)
     program = start()
     cores.append({0, 1, 2})
     program.chosen("optimizer")
     run_on(program, 40, answering(program))
     assert program.phases()[-1][0] == Phase.SAMPLED
-    cores.append(mask)
-    program.watcher.unplace()
-    assert given == []
     program.area.write(Word.PLACED, 1 + 1)
-    (forked[0] if in_child else program.watcher.unplace)()
+    return program
+
+
+@pytest.mark.parametrize("watches", [True, False])
+@pytest.mark.parametrize(("mask", "is_placed"), [({1}, True), ({0, 2}, True), ({2}, False)])
+def test_a_forked_child_gets_the_cores_that_the_program_chose(
+    placed: Program,
+    forked: list[Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+    mask: set[int],
+    is_placed: bool,  # noqa: FBT001
+    watches: bool,  # noqa: FBT001
+) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(placed.watcher, "_affinity", lambda _: mask)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, chosen: given.append(chosen), raising=False)
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_BATCH, raising=False)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: given.append(policy), raising=False)
+    if not watches:
+        placed.watcher._die()
+    forked[0]()
     assert given == [*([{0, 1, 2}] if is_placed else []), os.SCHED_OTHER]
-    if in_child:
-        program.watcher.unplace()
-        assert given[-2:] != 2 * [os.SCHED_OTHER]
+    placed.area.write(Word.PLACED, 0)
+    given.clear()
+    forked[0]()
+    assert given == []
+
+
+def test_the_thread_of_the_steps_is_told_the_cores_that_the_program_chose(
+    placed: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, watcher = threading.get_native_id(), placed.watcher
+    masks = {0: {1}, thread: {1}, 1: {1}}
+    monkeypatch.setattr(watcher, "_affinity", masks.get)
+    monkeypatch.setattr(os, "sched_setaffinity", None, raising=False)
+    assert [watcher.cores_of(pid) for pid in (0, thread, 1)] == [{0, 1, 2}, {0, 1, 2}, {1}]
+    watcher.cores_of(0).clear()
+    # Those of another thread, and those that the program has chosen meanwhile, are what they are.
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(watcher.cores_of, 0).result() == {1}
+    masks[0] = {2}
+    assert watcher.cores_of(0) == {2}
+    masks[0] = {1}
+    assert watcher.cores_of(0) == {0, 1, 2}
+    placed.area.write(Word.PLACED, 0)
+    assert watcher.cores_of(0) == {1}
 
 
 # ---------------------------------------------------------------- instruments in turns
