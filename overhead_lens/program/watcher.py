@@ -589,9 +589,10 @@ class StepWatcher:
     def _fail(self, error: Exception) -> None:
         """Leave the rest of the program unwatched: there is a defect here, or a signal handler of the program raised an error."""
         self._die()
-        if _is_of_handler(error):
+        is_of_handler = _is_of_handler(error)
+        self._note(**{"interrupted" if is_of_handler else "defect": in_one_line(error)})
+        if is_of_handler:
             raise error
-        self._note(defect=in_one_line(error))
 
     def _die(self) -> None:
         """Do nothing from now on."""

@@ -953,7 +953,7 @@ def test_what_a_signal_handler_raises_reaches_the_program(
     start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def expire(*_: object) -> None:
-        raise TimeoutError
+        raise TimeoutError("late")
 
     before = signal.signal(signal.SIGUSR1, expire)
     monkeypatch.setattr(watching, "hold_until_resumed", lambda _: signal.raise_signal(signal.SIGUSR1))
@@ -964,7 +964,8 @@ def test_what_a_signal_handler_raises_reaches_the_program(
             run_on(program, 40)
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert "defect" not in program.notes()
+    notes = program.notes()
+    assert ("defect" in notes, notes["interrupted"]) == (False, "TimeoutError: late")
 
 
 def test_notes_that_cannot_be_written_are_left_out(start: Callable[..., Program]) -> None:

@@ -131,6 +131,22 @@ def test_launches_that_an_earlier_recording_slows_are_said(tmp_path: Path) -> No
     assert said == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("notes", "warning"),
+    [
+        ({}, "the program ended without shutting Python down (os._exit, os.exec): what came after is not seen"),
+        ({"defect": "KeyError: 1"}, "watching ended early because of an internal error: KeyError: 1"),
+        (
+            {"interrupted": "TimeoutError: late"},
+            "watching ended early: a signal handler raised an error between two steps, TimeoutError: late",
+        ),
+    ],
+)
+def test_why_the_programs_end_is_not_seen(tmp_path: Path, notes: dict[str, str], warning: str) -> None:
+    found = record._warnings(Program(["train.py"]), Area.create(tmp_path), notes, 0)
+    assert [each for each in found if "CPUs" not in each] == [warning]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
 def test_a_signal_to_the_recorder_is_passed_on(number: signal.Signals) -> None:
     sent: list[int] = []

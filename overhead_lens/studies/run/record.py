@@ -196,7 +196,11 @@ def _blocks(sampled: Sequence[Sampled], thread: int) -> Iterator[tuple[Block, in
 def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: int) -> Iterator[str]:
     if program.step and not area.read(Word.FOUND):
         yield f"--step {program.step} was never reached"
-    if not area.read(Word.FINISHED_NS) and exit_code >= 0:
+    if "defect" in notes:
+        yield f"watching ended early because of an internal error: {notes['defect']}"
+    elif "interrupted" in notes:
+        yield f"watching ended early: a signal handler raised an error between two steps, {notes['interrupted']}"
+    elif not area.read(Word.FINISHED_NS) and exit_code >= 0:
         yield "the program ended without shutting Python down (os._exit, os.exec): what came after is not seen"
     own_ns, children_ns = notes.get("cpu_ns", 0), notes.get("children_cpu_ns", 0)
     if children_ns > own_ns:
@@ -213,8 +217,6 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
         yield f"no steps were traced: {notes['untraced']}"
     if notes.get("slowed"):
         yield "devices were recorded during earlier steps, which slows the launches of these"
-    if "defect" in notes:
-        yield f"watching ended early because of an internal error: {notes['defect']}"
 
 
 def _other_steps(rows: Sequence[StepRecord], last_ns: int, notes: dict[str, Any]) -> Iterator[str]:
