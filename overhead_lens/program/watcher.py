@@ -589,6 +589,8 @@ class StepWatcher:
     def _fail(self, error: Exception) -> None:
         """Leave the rest of the program unwatched: there is a defect here, or a signal handler of the program raised an error."""
         self._die()
+        if self._phase is not Phase.WARM_UP:
+            self._area.write(Word.ENOUGH, 1)
         is_of_handler = _is_of_handler(error)
         self._note(**{"interrupted" if is_of_handler else "defect": in_one_line(error)})
         if is_of_handler:

@@ -966,6 +966,18 @@ def test_what_a_signal_handler_raises_reaches_the_program(
         signal.signal(signal.SIGUSR1, before)
     notes = program.notes()
     assert ("defect" in notes, notes["interrupted"]) == (False, "TimeoutError: late")
+    # A turn of the sampler ends as well.
+    assert program.area.read(Word.ENOUGH) == 1
+
+
+def test_a_program_whose_watching_ends_before_its_steps_are_warm_is_sampled_to_its_end(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "median", None)
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 40)
+    assert (program.notes()["defect"][:9], program.area.read(Word.ENOUGH)) == ("TypeError", 0)
 
 
 def test_notes_that_cannot_be_written_are_left_out(start: Callable[..., Program]) -> None:
