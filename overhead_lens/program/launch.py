@@ -131,10 +131,11 @@ def _set_first_path(path: str, *, always: bool = False) -> None:
 def _forget_hidden(before: frozenset[str]) -> None:
     """Let the program import modules of its own whose names are those of others that only we have imported."""
     library = os.path.dirname(os.__file__)
+    folders = [library, os.path.join(library, "lib-dynload")]
     for name in set(sys.modules) - before:
         package = name.partition(".")[0]
-        found = PathFinder.find_spec(package)
-        if package != "overhead_lens" and found is not None and not (found.origin or library).startswith(library):
+        own, found = PathFinder.find_spec(package, folders), PathFinder.find_spec(package)
+        if own is not None and found is not None and found.origin != own.origin:
             del sys.modules[name]
 
 

@@ -6,7 +6,7 @@ import sys
 if __name__ == "__main__":
     _before, _path = frozenset(sys.modules), [*sys.path]
     # Modules of the program, which PYTHONPATH puts before the standard library's, may have the same names.
-    sys.path.sort(key=lambda folder: not folder.startswith(os.path.dirname(os.__file__)))
+    sys.path.sort(key=lambda folder: folder.removesuffix("/lib-dynload") != os.path.dirname(os.__file__))
     import importlib.util
     from pathlib import Path
 

@@ -1,6 +1,7 @@
 """Starting a program: the user's step in a file that it imports."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.program import start
+from overhead_lens.program import launch, start
 from overhead_lens.program.area import NOTES, Area, Word
 
 
@@ -77,6 +78,26 @@ def test_a_module_of_the_program_goes_before_one_of_the_standard_library(
     text = "import resource, statistics\nfor _ in range(4):\n    resource.getpagesize()\nprint(statistics.who)\n"
     (tmp_path / "main.py").write_text(text, encoding="utf-8")
     assert run(tmp_path, "main.py:3", *command) == "the program\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "is_kept"), [(["", "site-packages"], True), (["lib-dynload"], True), (["site-packages/tool", ""], False)]
+)
+def test_a_folder_within_that_of_the_standard_library_is_the_programs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: list[str],
+    is_kept: bool,  # noqa: FBT001
+) -> None:
+    monkeypatch.setattr(os, "__file__", str(tmp_path / "os.py"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / folder) for folder in path])
+    for folder in path:
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "drawn_module.py").touch()
+    before = frozenset(sys.modules)
+    monkeypatch.setitem(sys.modules, "drawn_module", sys)
+    launch._forget_hidden(before)
+    assert ("drawn_module" in sys.modules) == is_kept
 
 
 @pytest.mark.parametrize("command", [("main.py", "-m", "x"), ("-m", "main", "y")])
