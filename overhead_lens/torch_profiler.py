@@ -48,12 +48,15 @@ def profiling(**options: Any) -> Iterator[Any]:
 
 @contextmanager
 def stderr_into(log: Path) -> Iterator[None]:
-    """Send stderr, where libkineto reports each recording, to a file, if stderr is open and a file can be."""
+    """Send stderr, where libkineto reports each recording, to a file, or nowhere, unless no file can be opened."""
     with ExitStack() as undoing:
         with suppress(OSError):
             before = os.dup(2)
             undoing.callback(os.close, before)
-            file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            except OSError:
+                file = os.open(os.devnull, os.O_WRONLY)
             undoing.callback(os.close, file)
             undoing.callback(os.dup2, before, 2)
             os.dup2(file, 2)

@@ -172,6 +172,12 @@ def test_an_end_that_fails_leaves_no_profiler_on(tmp_path: Path, body: str) -> N
     assert not (tmp_path / TRACE).exists()
 
 
+def test_a_log_that_cannot_be_written_leaves_the_programs_stderr_alone(tmp_path: Path) -> None:
+    (tmp_path / "profiler.log").mkdir()
+    done = run(tmp_path, ENDS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "over False\n", "")
+
+
 # ---------------------------------------------------------------- a stand-in of torch
 class Activity(Enum):
     """``torch.profiler.ProfilerActivity``."""
