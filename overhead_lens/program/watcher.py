@@ -461,8 +461,9 @@ class StepWatcher:
             self._cores = self._affinity(0)
         self._phase = Phase.ATTACHING
         if (yield from self._request(_SAMPLE)):
-            hold_until_sampled(self._area)
+            # Before its first stack: rather one turn too many is taken for one of earlier steps than one too few.
             self._turns_of[threading.get_native_id()] += 1
+            hold_until_sampled(self._area)
             self._phase = Phase.SAMPLED
             yield _clock() + length_ns
             self._phase = Phase.ATTACHING

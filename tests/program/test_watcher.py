@@ -934,6 +934,21 @@ def test_better_steps_after_all_turns_are_sampled_too(start: Callable[..., Progr
     assert Phase.SAMPLED in dict(program.phases())
 
 
+def test_a_turn_that_the_user_interrupts_before_it_begins_is_one_of_the_earlier_steps(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: Area) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "hold_until_sampled", interrupt)
+    program = start()
+    program.chosen("optimizer")
+    with pytest.raises(KeyboardInterrupt):
+        run_on(program, 40, answering(program))
+    program.chosen("explicit")
+    assert program.notes()["earlier"] == 1
+
+
 def test_a_defect_ends_the_watching_and_not_the_program(
     start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
