@@ -626,6 +626,16 @@ def test_a_process_of_many_threads_is_looked_at_less_often(threads: int, rate_hz
     assert default_rate_hz(threads) == rate_hz
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_processes_that_were_not_watched_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(watching, "descendants", lambda _: iter(range(count)))
+    notes = watching._notes(watching.Watch(os.getpid(), 20, None, tmp_path), 10**9, 1.0)
+    said = f"child processes were not watched: {count} (--subprocesses watches them)"
+    assert [*notes] == [said] * (count > 0)
+
+
 def test_the_rate_is_by_the_threads_of_the_process_or_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("overhead_lens.studies.attach.record.threads_of", range)
     asked = AttachRequest(pid=20, seconds=1.0, parent=tmp_path, command=())

@@ -136,7 +136,7 @@ def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
     elif duration_ns < 0.99 * seconds * NS_PER_S:
         yield f"stopped after {duration_ns / NS_PER_S:.1f} s of {seconds:g} s"
     if not watched.subprocesses and (count := len([*descendants(watched.pid)])):
-        yield f"{count} child processes were not watched (--subprocesses watches them)"
+        yield f"child processes were not watched: {count} (--subprocesses watches them)"
 
 
 def _busiest(pid: int, before_ns: Mapping[int, int]) -> int:
