@@ -30,9 +30,9 @@ _ROWS, _LOST, _LAST_NS = 7, 12, 13
 class Word(IntEnum):
     """Words at the start of the area, int64.
 
-    The recorder writes ``RESUMED``, ``ANSWERED``, ``RELEASED``, ``REFUSED`` and ``PLACED``, the program all others: it numbers
-    its requests in ``REQUESTED``, and the recorder answers with the same number. Odd requests tell it to sample, even ones to
-    rest.
+    The recorder writes ``RESUMED``, ``ANSWERED``, ``RELEASED``, ``REFUSED`` and ``PLACED``, both write ``ENOUGH``, and the
+    program all others: it numbers its requests in ``REQUESTED``, and the recorder answers with the same number. Odd requests
+    tell it to sample, even ones to rest.
     """
 
     STARTED_NS = 0  # the program's own code began, perf_counter_ns

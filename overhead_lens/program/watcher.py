@@ -397,7 +397,7 @@ class StepWatcher:
             traced_after = _DEVICES_TRACED_AFTER
             self._note(untraced="the program ended before its devices were recorded, after 5 to 10 s of steps")
         sampled_ns, length_ns, turn = 0, _FIRST_SAMPLED_NS, 0
-        while sampled_ns < _SAMPLED_NS and not self._area.read(Word.REFUSED):
+        while sampled_ns < _SAMPLED_NS and not self._is_enough():
             yield from self._sampled(length_ns)
             yield from self._bare(round(_BARE_SHARE * length_ns))
             sampled_ns, turn = sampled_ns + length_ns, turn + 1
@@ -482,10 +482,13 @@ class StepWatcher:
             hold_until_resumed(area)
         limit_ns = _clock() + _ATTACHING_NS
         while area.read(Word.ANSWERED) < request:
-            if area.read(Word.REFUSED) or _clock() > limit_ns:
+            if self._is_enough() or _clock() > limit_ns:
                 return False
             yield _clock() + _POLL_NS
         return True
+
+    def _is_enough(self) -> bool:
+        return any(map(self._area.read, (Word.ENOUGH, Word.REFUSED)))
 
     def _traced(self) -> Iterator[int]:
         trace = self._trace

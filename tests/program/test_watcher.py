@@ -860,12 +860,13 @@ def test_without_a_sampler_steps_stay_bare(start: Callable[..., Program]) -> Non
     assert (program.area.read(Word.REQUESTED), program.area.read(Word.ENOUGH)) == (0, 1)
 
 
-def test_a_sampler_that_ends_in_a_turn(start: Callable[..., Program]) -> None:
+@pytest.mark.parametrize("word", [Word.REFUSED, Word.ENOUGH])
+def test_a_sampler_that_ends_in_a_turn(start: Callable[..., Program], word: Word) -> None:
     program = start()
     program.chosen("optimizer")
     run_on(program, 40, answering(program))
     assert program.phases()[-1][0] == Phase.SAMPLED
-    program.area.write(Word.REFUSED, 1)
+    program.area.write(word, 1)
     run_on(program, 200)
     # The turn ends at its time, and nothing is waited for.
     assert program.phases()[1:] == [

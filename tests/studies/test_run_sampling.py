@@ -329,8 +329,9 @@ def test_a_turn_that_is_longer_than_all_steps_before_it_is_the_last(
     assert drawn.said() == ["follow"]
     drawn.now_ns += S
     sampler.attend()
+    sampler.attend()
     assert drawn.said() == ["follow", *ENDED]
-    assert (drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (1, 0)
+    assert [drawn.area.read(word) for word in (Word.ENOUGH, Word.REFUSED, Word.PLACED)] == [1, 0, 0]
     assert (len(sampler.sampled), sampler.reason) == (1, "")
 
 
@@ -342,8 +343,9 @@ def test_a_turn_ends_with_its_thread(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.said()
     drawn.threads = [PID, 126]
     sampler.attend()
+    sampler.attend()
     assert drawn.said() == ["follow", *ENDED]
-    assert (drawn.area.read(Word.REFUSED), drawn.area.read(Word.PLACED)) == (1, 0)
+    assert [drawn.area.read(word) for word in (Word.ENOUGH, Word.REFUSED, Word.PLACED)] == [1, 0, 0]
 
 
 # ---------------------------------------------------------------- another sampler

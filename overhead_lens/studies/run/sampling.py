@@ -123,7 +123,7 @@ class RunSampler:
             self._placement.follow()
             self._release()
             if self._is_turn_over():
-                self._end()
+                area.write(Word.ENOUGH, 1)
         elif self._is_whole():
             self._refusing(lambda: self._restart(min(_LEAST_RATE_HZ, self._rate_hz // 2)))
 
