@@ -77,7 +77,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
         begun_ns, first_ns, settled_ns: When the program began, the steps' source was first seen, and their times had settled, by
             ``time.perf_counter_ns``; 0 if that did not happen.
         sampled_ns: When the sampler's first turn began; 0 if none did.
-        earlier: At most so many of its turns, from the first one on, were those of steps that were given up for others.
+        earlier: How many of its turns, from the first one on, are taken for those of steps that were given up for others.
         before: Steps that passed before the first one was looked at.
         lost, last_ns: Number of steps that exceeded the room for rows, and the end of the last of them; 0 if none did.
         samples, errors: Stacks taken by the sampler in all turns, and stacks that it could not read.
