@@ -24,7 +24,7 @@ from overhead_lens.stats.shift import Shift
 from overhead_lens.stored import budget_of
 from overhead_lens.taxonomy.classifier import default_classifier
 from scripts.command import lens
-from scripts.results import Cell, Claim, Column, Table
+from scripts.results import Cell, Claim, Table, columns_of
 
 SLOW_DOWNS = (0.03, 0.05, 0.10)
 
@@ -36,15 +36,9 @@ CLAIM = Claim(
         "pytest fixture (three). A slow-down is a constant added to the new capture's times."
     ),
     command="python -m scripts.validation.alarms FOLDER",
-    columns=(
-        Column("call"),
-        Column("processes"),
-        Column("machine"),
-        Column("captures"),
-        Column("limit"),
-        Column("false alarms", "share"),
-        Column("with one look", "share"),
-        *(Column(f"{share:.0%} slower found", "share") for share in SLOW_DOWNS),
+    columns=columns_of(
+        "call | processes | machine | captures | limit | false alarms [share] | with one look [share] | "
+        + " | ".join(f"{share:.0%} slower found [share]" for share in SLOW_DOWNS)
     ),
 )
 

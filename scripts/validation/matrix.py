@@ -16,15 +16,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from scripts.results import ROOT, Cell, Claim, Column, Origin, Table
+from overhead_lens.taxonomy.rules import tomllib
+from scripts.results import ROOT, Cell, Claim, Origin, Table, columns_of
 
 CLAIM = Claim(
     claim="matrix",
@@ -35,11 +34,9 @@ CLAIM = Claim(
         "Unattributed is the largest share that no rule claims, in these budgets and those of other built-in calls."
     ),
     command="python -m scripts.validation.matrix",
-    columns=(
-        *map(Column, ("Python", "torch", "tests passed", "failed", "skipped")),
-        *map(Column, ("`profile`", "`profile --compile`", "`run`", "`attach`")),
-        Column("unattributed", "share"),
-        Column("what it lacks"),
+    columns=columns_of(
+        "Python | torch | tests passed | failed | skipped | `profile` | `profile --compile` | `run` | `attach` | "
+        "unattributed [share] | what it lacks"
     ),
     about=("overhead_lens", "constraints.txt", "pyproject.toml"),
 )
@@ -47,7 +44,6 @@ CLAIM = Claim(
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TORCHES = ("2.6", "2.9", "2.13", "newest")
 
-tomllib = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # Other releases of torch than the pinned one want other releases of these.

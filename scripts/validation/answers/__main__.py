@@ -9,21 +9,16 @@ one that has no single cause, if the headline says so.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.outlines.recorded.findings import NO_CAUSE, headline
 from overhead_lens.taxonomy.classifier import default_classifier
+from overhead_lens.taxonomy.rules import tomllib
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.findings.model import CAUSE_SHARE
 from scripts.results import ROOT, Claim, Table, columns_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _TRACES = ROOT.parent / "shared" / "traces"
 _OWN = ROOT / "traces"
