@@ -28,7 +28,7 @@ PAIRS = (("eager", "compiled"), ("inference-eager", "inference-compiled"), ("gra
 def add1_times(outcomes: Outcomes) -> list[TimeRow]:
     """Eager and compiled, under inference mode and with gradients."""
     return [
-        TimeRow(figure.label, figure.source, figure.ns, _outcome(outcomes, name))
+        TimeRow(figure.label, figure.source, figure.ns, outcome_of(outcomes, name))
         for name, figures in _figures().items()
         for figure in figures
     ]
@@ -38,15 +38,11 @@ def add1_ratios(outcomes: Outcomes) -> list[RatioRow]:
     """Eager over compiled, where one source has both."""
     figures, rows = _figures(), []
     for eager, compiled in PAIRS:
-        sides = _outcome(outcomes, compiled), _outcome(outcomes, eager)
+        sides = outcome_of(outcomes, compiled), outcome_of(outcomes, eager)
         for old, new in itertools.product(figures[eager], figures[compiled]):
             if old.source == new.source:
                 rows.append(RatioRow(f"eager over {new.label}", new.source, new.ns / old.ns, *sides))
     return rows
-
-
-def _outcome(outcomes: Outcomes, name: str) -> Outcome:
-    return outcome_of(outcomes, f"{name}/{name}")
 
 
 def _figures() -> dict[str, list[Published]]:
@@ -72,7 +68,7 @@ def rung_times(outcomes: Mapping[str, Any]) -> list[TimeRow]:
     rungs = outcomes.get("ladder/rungs")
     if isinstance(rungs, list):
         return [rung_row(rung) for rung in rungs]
-    reason = outcome_of(outcomes, "ladder/ladder")
+    reason = outcome_of(outcomes, "ladder")
     post = [each for each in published_of("add1", compile=True) if "issue" not in each.source]
     return [TimeRow(each.label, each.source, each.ns, reason) for each in post]
 

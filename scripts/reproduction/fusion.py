@@ -24,7 +24,7 @@ GELU_CALLS = (Call("eager", "gelu"), Call("compiled", "gelu", compile=True))
 def gelu_times(outcomes: Outcomes) -> list[TimeRow]:
     """Eager and compiled."""
     return [
-        TimeRow(figure.label, NOTEBOOK, figure.ns, outcome_of(outcomes, f"{call.name}/{call.name}"))
+        TimeRow(figure.label, NOTEBOOK, figure.ns, outcome_of(outcomes, call.name))
         for call in GELU_CALLS
         for figure in published_of("gelu", compile=call.compile)[:1]
     ]
@@ -43,8 +43,7 @@ def split_times(outcomes: Outcomes) -> list[TimeRow]:
     """The four variants."""
     published = {each.variant: each.ns for each in figures("split_stack")}
     return [
-        TimeRow(call.name, PUZZLER, published.get(call.name), outcome_of(outcomes, f"{call.name}/{call.name}"))
-        for call in SPLIT_CALLS
+        TimeRow(call.name, PUZZLER, published.get(call.name), outcome_of(outcomes, call.name)) for call in SPLIT_CALLS
     ]
 
 

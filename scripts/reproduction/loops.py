@@ -42,7 +42,7 @@ def linear_ratios(outcomes: Outcomes) -> list[RatioRow]:
     labels = {"batched over loop, weight requires_grad": "grad-", "batched over loop, no gradient": ""}
     rows = []
     for label, prefix in labels.items():
-        sides = (outcome_of(outcomes, f"{prefix}{name}/{prefix}{name}") for name in ("loop", "batched"))
+        sides = (outcome_of(outcomes, f"{prefix}{name}") for name in ("loop", "batched"))
         rows.append(RatioRow(label, FORUM, LINEAR_SPEED_UP, *sides))
     return rows
 
@@ -95,7 +95,7 @@ def sqrt_ratios(outcomes: Outcomes) -> list[RatioRow]:
 
 
 def _times(outcomes: Outcomes, calls: tuple[Call, ...]) -> list[TimeRow]:
-    return [TimeRow(call.name, FORUM, None, outcome_of(outcomes, f"{call.name}/{call.name}")) for call in calls]
+    return [TimeRow(call.name, FORUM, None, outcome_of(outcomes, call.name)) for call in calls]
 
 
 PARTS = (

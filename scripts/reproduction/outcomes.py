@@ -53,8 +53,8 @@ NOT_YET = "not measured yet"
 
 
 def outcome_of(outcomes: Outcomes, name: str) -> Outcome:
-    """The outcome of ``UNIT/CALL``, measured or not."""
-    return outcomes.get(name, NOT_YET)
+    """The outcome of ``UNIT/CALL``, or of the call whose unit has its name, measured or not."""
+    return outcomes.get(name if "/" in name else f"{name}/{name}", NOT_YET)
 
 
 @dataclass(frozen=True, slots=True)
