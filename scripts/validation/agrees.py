@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scripts.benchmarks.repeat import overlap
 from scripts.command import document, run_document
 from scripts.results import Cell, Claim, Column, Table
 
@@ -129,7 +130,7 @@ def compared(watched: Mapping[str, Any], profile: Mapping[str, Any]) -> list[lis
     for mine, other in zip(watched["host"], profile["host"], strict=True):
         if mine["ns"] or other["ns"]:
             left, right = shares(mine, watched["wall_ns"]), shares(other, profile["wall_ns"])
-            rows.append([mine["category"], *left, *right, left[1] <= right[2] and right[1] <= left[2]])
+            rows.append([mine["category"], *left, *right, overlap(left[1:], right[1:])])
     return rows
 
 

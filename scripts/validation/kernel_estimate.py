@@ -16,6 +16,7 @@ from overhead_lens.readers.recording import read_recording
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.host_budget import view_ns
+from scripts.benchmarks.repeat import overlap
 from scripts.command import document
 from scripts.results import Cell, Claim, Table, columns_of
 
@@ -105,8 +106,8 @@ def agreement_row(folder: Path, call: str) -> list[Cell]:
     ):
         (kernel,) = (row for row in rows if row["category"] == "kernel")
         estimates.append([round(value / wall_ns, 3) for value in (kernel["ns"], *kernel["ci95_ns"])])
-    (samples, trace) = estimates
-    return [call, *samples, *trace, samples[1] <= trace[2] and trace[1] <= samples[2]]
+    samples, trace = estimates
+    return [call, *samples, *trace, overlap(samples[1:], trace[1:])]
 
 
 if __name__ == "__main__":
