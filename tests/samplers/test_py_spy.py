@@ -180,13 +180,9 @@ def begun(folder: Path, watch: Watch) -> SamplerRun:
 
 
 def test_stopped_it_writes_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = (
-        f"trap '{WRITES.strip()}; echo \"Samples: 3 Errors: 0\"; exit' INT\n"
-        'echo "py-spy> Sampling process 50 times a second"\nwhile :; do sleep 0.01; done'
-    )
-    stand_in(tmp_path, monkeypatch, script)
+    stand_in(tmp_path, monkeypatch, UNTIL_STOPPED)
     watch = Watch(123, 50, None, tmp_path / "raw", subprocesses=True)
-    assert begun(tmp_path, watch) == SamplerRun((STACKS, ("g (b.py:2)",)), 3, 0)
+    assert begun(tmp_path, watch) == SamplerRun((STACKS, ("g (b.py:2)",)), 7, 1)
     asked = (tmp_path / "asked").read_text().split()
     options = ["--native", "--threads", "--subprocesses", "--idle", "--full-filenames", "--pid", "123", "--rate", "50"]
     options += ["--format", "speedscope", "--output"]
@@ -229,10 +225,6 @@ def test_found_beside_the_interpreter_then_on_the_path(tmp_path: Path, monkeypat
 
 
 # ---------------------------------------------------------------- resting
-LOOPS = (
-    "trap '{}; echo \"Samples: 3 Errors: 0\"; exit' INT\n"
-    'echo "py-spy> Sampling process 50 times a second"\nwhile :; do sleep 0.01; done'
-)
 
 
 def is_stopped(running: PySpy) -> bool:
@@ -242,7 +234,7 @@ def is_stopped(running: PySpy) -> bool:
 @pytest.fixture
 def looping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PySpy]:
     """A sampler that has begun."""
-    stand_in(tmp_path, monkeypatch, LOOPS.format(WRITES.strip()))
+    stand_in(tmp_path, monkeypatch, UNTIL_STOPPED)
     with start_py_spy(Watch(123, 50, None, tmp_path / "raw")) as running:
         running.wait_until_begun()
         yield running
@@ -261,7 +253,7 @@ def test_it_rests_and_goes_on(looping: PySpy, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(py_spy, "_is_held", lambda pid: False)
     looping.pause()
     looping.stop()
-    assert looping.finish().sample_count == 3
+    assert looping.finish().sample_count == 7
     while not looping.over:
         time.sleep(0.001)
     looping.pause()
