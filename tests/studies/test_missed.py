@@ -93,7 +93,7 @@ def test_the_most_time_first_and_nothing_that_cannot_be_seen() -> None:
 def test_a_run_without_steps_says_nothing_of_slow_ones() -> None:
     found = end_to_end(run_budget(run_of(found_by="none", home=None), CLASSIFIER))
     assert (found.median_ns, found.missed) == (None, ())
-    assert found.sentence == "nothing is known of the step but its time: there are no samples".replace("step", "run")
+    assert found.sentence == "nothing is known of the run but its time: there are no samples"
     assert found.notes[1] == "no steps were found, so slow steps are unknown: --step names one"
 
 
