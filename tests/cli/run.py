@@ -9,12 +9,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
 import pytest
+import typer.main
 
 from overhead_lens.__main__ import main
+
+# typer makes all commands anew for each line, which takes longer than most lines.
+_commands = cache(typer.main.get_command)
 
 TINY = """
 from dataclasses import dataclass
@@ -54,6 +59,7 @@ def lens(*arguments: object, cwd: Path, env: Mapping[str, str] = {}) -> subproce
     with (
         contextlib.redirect_stdout(stdout),
         contextlib.redirect_stderr(stderr),
+        mock.patch.object(typer.main, "get_command", _commands),
         mock.patch.object(sys, "argv", words),
         mock.patch.dict(os.environ, env),
         inside(cwd),
