@@ -24,7 +24,7 @@ from overhead_lens.traces.analyzer import analyze_trace
 from tests.documents import validated
 from tests.drawn.runs import HOME, WORK, bare, main, run_of, store, stretch
 from tests.drawn.stacks import CLASSIFIER
-from tests.drawn.timelines import timed
+from tests.drawn.timelines import blame, timed
 from tests.drawn.trace_text import document
 from tests.public_traces import public_trace
 
@@ -75,10 +75,6 @@ def run_with(
 
 def drawn_run(folder: Path, *entries: dict, wall_ns: int = 34, **more: Any) -> RunBudget:
     return run_with(folder, document(entries or STEPS).encode(), wall_ns=wall_ns, **more)
-
-
-def blame(device: Any) -> dict[str, int]:
-    return {name: ns for name, ns in device.idle_blame.items() if ns}
 
 
 def test_busy_time_is_the_traces_and_idle_time_the_rest_of_a_bare_step(tmp_path: Path) -> None:
