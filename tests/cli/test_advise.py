@@ -93,26 +93,21 @@ def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "call.py").write_text(CALL)
     (tmp_path / "mine.py").write_text(REMEDIES)
     (tmp_path / "bin").mkdir()
+    monkeypatch.delenv("CXX", raising=False)
     with little_effort(processes=3, sampled=False), impatient(tmp_path):
         done = lens(
             *("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", "--quick"),
             *("--json", "--markdown", "summary.md", "--html", "page.html", "-o", "kept", "-q"),
             cwd=tmp_path,
-            env={
-                "PATH": str(tmp_path / "bin"),
-                "CXX": "/nonexistent/g++",
-                "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
-            },
+            env={"PATH": str(tmp_path / "bin"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")},
         )
     assert (done.returncode, done.stderr) == (0, "")
     # However many processes remedies end.
     assert len(budgets) == 1
     document = validated(done.stdout)
     found = {each["remedy"]: each for each in document["remedies"]}
-    assert [each["remedy"] for each in document["remedies"] if each["verdict"] == "faster"][:2] == [
-        "fewer",
-        "wrong",
-    ] or [each["remedy"] for each in document["remedies"] if each["verdict"] == "faster"][:2] == ["wrong", "fewer"]
+    faster = [each["remedy"] for each in document["remedies"] if each["verdict"] == "faster"]
+    assert {*faster[:2]} == {"fewer", "wrong"}
     assert (found["fewer"]["output"], found["fewer"]["safety"]) == ("equal", "safe")
     assert found["fewer"]["wall"]["ratio"] < 0.5
     assert sum(change["delta_ns"] for change in found["fewer"]["host"]) == pytest.approx(
