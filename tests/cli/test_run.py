@@ -7,11 +7,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.run import error_line, lens
-from tests.cli.test_streams import LENS, shell
+from tests.cli.test_streams import without_reader
+from tests.worker.warm import COMMANDS, fork
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="run is for Linux and macOS")
 
@@ -60,11 +62,12 @@ def test_an_output_that_is_not_empty(tmp_path: Path) -> None:
 
 @pytest.mark.measures
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
-@pytest.mark.parametrize("reader", ["2> /dev/full", "2> >(true)"])
-def test_the_exit_code_is_the_programs_whatever_becomes_of_the_report(tmp_path: Path, reader: str) -> None:
+@pytest.mark.parametrize("reader", [lambda: open("/dev/full", "wb"), without_reader], ids=["full", "gone"])
+def test_the_exit_code_is_the_programs_whatever_becomes_of_the_report(tmp_path: Path, reader: Any) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit(7)")
-    done = shell(f"{LENS} run --json-file run.json train.py {reader}", tmp_path)
-    assert done.returncode == 7
+    words = ("-m", "overhead_lens", "run", "--json-file", "run.json", "train.py")
+    with open(os.devnull, "r+b") as nothing, reader() as stderr:
+        assert fork(words, [nothing, nothing, stderr], tmp_path, modules=COMMANDS).wait(240) == 7
     assert json.loads((tmp_path / "run.json").read_text())["exit_code"] == 7
 
 

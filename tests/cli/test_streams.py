@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from overhead_lens.report.text.plain import plain
 from tests.cli.run import error_line, lens, lens_apart
 from tests.drawn.captures import draw_capture
+from tests.worker.warm import COMMANDS, fork
 
 LENS = f"{sys.executable} -m overhead_lens"
 
@@ -19,21 +25,38 @@ def shell(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", text], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
 
 
+@contextlib.contextmanager
+def without_reader() -> Iterator[IO[bytes]]:
+    """A pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as pipe:
+        yield pipe
+
+
+def written(arguments: str, stdout: IO[bytes], cwd: Path) -> tuple[int, str]:
+    """Exit code and stderr of a command that writes to ``stdout``."""
+    with open(os.devnull, "rb") as nothing, tempfile.TemporaryFile() as stderr:
+        words = ("-m", "overhead_lens", *arguments.split())
+        code = fork(words, [nothing, stdout, stderr], cwd, modules=COMMANDS).wait(240)
+        stderr.seek(0)
+        return code, stderr.read().decode()
+
+
 @pytest.mark.parametrize("arguments", ["--version", "--help", "report c", "report c --json"])
 def test_a_reader_that_is_gone(tmp_path: Path, arguments: str) -> None:
     draw_capture(tmp_path / "c")
-    # The sleep makes sure that nobody reads when the line is written.
-    done = shell(f"(sleep 0.1; {LENS} {arguments}; echo $? >&2) | true", tmp_path)
-    assert done.stderr == "141\n"
+    with without_reader() as gone:
+        assert written(arguments, gone, tmp_path) == (141, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", ["--version", "report c", "report c --json"])
 def test_an_output_that_is_full(tmp_path: Path, arguments: str) -> None:
     draw_capture(tmp_path / "c")
-    done = shell(f"{LENS} {arguments} > /dev/full", tmp_path)
-    assert done.stderr == "overhead-lens: cannot write the output: No space left on device\n"
-    assert done.returncode == 3
+    with open("/dev/full", "wb") as full:
+        line = "overhead-lens: cannot write the output: No space left on device\n"
+        assert written(arguments, full, tmp_path) == (3, line)
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])

@@ -25,8 +25,6 @@ if os.getsid(0) != os.getpid():
     os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 """
-# Streams that were opened elsewhere do not know of it.
-_STREAMS = "sys.stdin, sys.stdout, sys.stderr = (open(each, 'rww'[each], closefd=False) for each in range(3))\n"
 _Process = subprocess.Popen[bytes] | Forked
 CTRL_A, CTRL_C, CTRL_E, TAB, ENTER = "\x01", "\x03", "\x05", "\t", "\r"
 
@@ -98,7 +96,7 @@ def forked_terminal(
     """The same for Python code and its arguments, where all that workers need is imported."""
 
     def start(theirs: IO[Any], env: Mapping[str, str]) -> _Process:
-        return fork(["-c", _CONTROL + _STREAMS + code, *words], [theirs] * 3, cwd, env, WORKERS)
+        return fork(["-c", _CONTROL + code, *words], [theirs] * 3, cwd, env, WORKERS)
 
     with _with_terminal(start, env, size) as seen:
         yield seen

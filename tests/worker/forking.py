@@ -100,6 +100,11 @@ def become(request: dict[str, Any], streams: list[int], channel: socket.socket) 
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    # A file that was opened on another kind of stream takes a pipe or a terminal for one of those.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        buffering = 1 if old.line_buffering else -1
+        setattr(sys, name, open(number, old.mode, buffering, old.encoding, old.errors, "\n", closefd=False))
     os.sched_setaffinity(0, request["cores"])
     os.chdir(request["folder"])
     before, after = (each.get("PYTHONPATH", "").split(os.pathsep) for each in (os.environ, request["environment"]))
