@@ -70,7 +70,7 @@ class Forked:
     """The methods of ``subprocess.Popen`` that a worker or a program takes, for a child that another process has forked."""
 
     def __init__(self, pid: int, stdin: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
-        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+        self.pid, self.stdin, self.stdout, self.stderr = pid, stdin, stdout, None
         self.returncode: int | None = None
 
     def send_signal(self, number: int) -> None:
