@@ -1,6 +1,6 @@
-"""A process that has imported modules and forks into programs, as it is asked on the socket whose number is its first argument.
+"""A process that has imported modules, its arguments, and forks into programs, as it is asked on the socket that is its stdin.
 
-The others are the modules. A request is one packet: what the program's arguments, environment, folder, cores and parent are to be,
+A request is one packet: what the program's arguments, environment, folder, cores and parent are to be,
 and its stdin, stdout and stderr. The program is forked twice, so that the nearest subreaper (prctl(2)) becomes its parent: the
 process that asked. The answer is its id. A program that may start workers gets a process like this one, forked from it before it
 begins.
@@ -34,7 +34,7 @@ FORKING = "forking"
 
 def warmed_up(modules: list[str]) -> ModuleType:
     """``worker/serve.py`` as a module, once the modules are imported."""
-    del sys.path[0]
+    sys.path[:] = [each for each in sys.path if each != str(Path(__file__).parent)]
     spec = importlib.util.spec_from_file_location("serve", SERVE)
     assert spec is not None
     assert spec.loader is not None
@@ -154,4 +154,6 @@ def watched() -> None:
 
 
 if __name__ == "__main__":
-    fork_programs(socket.socket(fileno=int(sys.argv[1])), warmed_up(sys.argv[2:]))
+    asked = socket.socket(fileno=os.dup(0))
+    os.dup2(1, 0)
+    fork_programs(asked, warmed_up(sys.argv[1:]))

@@ -198,19 +198,14 @@ def _parent(acting: tuple[tuple[str, str], ...], modules: tuple[str, ...]) -> so
     if (modules, acting) == (WORKERS, _AT_OWN_START) and FORKING in sys._xoptions:
         return sys._xoptions.pop(FORKING)  # type: ignore[return-value]
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with its:
-        command = [sys.executable, str(_FORKING), str(its.fileno()), *modules]
-        quiet = subprocess.DEVNULL
-        _parents.append(
-            subprocess.Popen(
-                command,
-                pass_fds=[its.fileno()],
-                stdin=quiet,
-                stdout=quiet,
-                env={**os.environ, **dict(acting)},
-                start_new_session=True,
-            )
-        )
+    command, environment = [str(_FORKING), *modules], {**os.environ, **dict(acting)}
+    with its, open(os.devnull, "wb") as nothing:
+        if modules == WORKERS:  # another one has imported torch
+            _forked(command, environment, [its.fileno(), nothing.fileno(), 2], Path.cwd(), TORCH)
+        else:
+            command = [sys.executable, *command]
+            started = subprocess.Popen(command, stdin=its, stdout=nothing, env=environment, start_new_session=True)
+            _parents.append(started)
     return ours
 
 
