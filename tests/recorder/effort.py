@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from overhead_lens.machine import request
 from overhead_lens.recorder import paired
 from overhead_lens.studies.sweep import record as sweep
 from tests.samplers.drawing import drawn_stacks
+from tests.worker.forking import SHORTLY
 from tests.worker.warm import warm_workers
 
 _SECOND_OF_STACKS = 300
@@ -28,16 +30,18 @@ _CALIBRATION = Path(__file__).parents[2] / "traces" / "reference" / "compiled" /
 def little_effort(processes: int, *, sampled: bool = True, calibrated: bool = True) -> Iterator[None]:
     """Record with so many processes, each timed for moments, the first sampled for a second; of a pair every other.
 
-    Processes are forked from one that has imported torch. Unless ``sampled``, stacks are drawn. Where ``calibrated``, a machine
-    without a calibration has that of the reference capture; else its first recording calibrates the trace.
+    Processes are forked from one that has imported torch, and warm up for moments, too. Unless ``sampled``, stacks are drawn.
+    Where ``calibrated``, a machine without a calibration has that of the reference capture; else its first recording calibrates
+    the trace.
     """
     stacks = _SECOND_OF_STACKS if sampled else 1
-    short = {"processes": processes, "clock_budget_ns": 200_000_000, "samples_per_process": stacks}
+    short = {"processes": processes, "clock_budget_ns": 100_000_000, "samples_per_process": stacks}
     single = replace(request.QUICK, sampled_every=processes, **short)
     pair = replace(paired.PAIRED, blocks=20, **short)
-    points = replace(sweep.QUICK, processes=processes, clock_budget_ns=500_000_000)
+    points = replace(sweep.QUICK, processes=processes, clock_budget_ns=200_000_000)
     with contextlib.ExitStack() as stack:
         stack.enter_context(warm_workers())
+        stack.enter_context(mock.patch.dict(os.environ, {SHORTLY: "1"}))
         if not sampled:
             stack.enter_context(drawn_stacks())
         stack.enter_context(mock.patch.object(store, "PROCESSES", 1))
