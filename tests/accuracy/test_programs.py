@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from scripts.validation import run_cost
 from scripts.validation.programs import FOLDER, row_of
 from tests.programs.expected import PROGRAMS, Expected, complaints
+from tests.worker.warm import ended
 
 EXPECTED = Expected(
     program="drawn",
@@ -39,7 +39,7 @@ REMEDIES = (
 )
 OTHERS = (("transformer", ()), ("rollouts", ()), ("adjoint", ()), ("decode", ()), ("matmul", ()))
 
-# Runs programs one after the other in one process, which imports torch once; prints what each printed.
+# Runs programs one after the other in one process; prints what each printed.
 RUNNER = """
 import contextlib, io, json, runpy, sys
 printed = []
@@ -121,12 +121,11 @@ def test_what_is_expected_is_of_programs_and_categories_that_exist() -> None:
 
 
 @pytest.mark.measures
-def test_a_program_computes_the_same_without_its_flaw() -> None:
+def test_a_program_computes_the_same_without_its_flaw(tmp_path: Path) -> None:
     sides = [(name, side) for name, *both in REMEDIES for side in both]
     words = [[str(FOLDER / f"{name}.py"), "--steps", "4", *arguments] for name, arguments in (*sides, *OTHERS)]
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNER, json.dumps(words)], capture_output=True, text=True, timeout=240, check=True
-    )
+    done = ended("-c", RUNNER, json.dumps(words), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
     assert all(text.count("\n") == 1 for text in printed), printed
     flawed, mended = printed[: len(sides) : 2], printed[1 : len(sides) : 2]

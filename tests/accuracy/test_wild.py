@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from scripts.validation.wild.environment import requirements
 from scripts.validation.wild.listed import ALL, PROGRAMS, Program
 from scripts.validation.wild.measuring import WAYS
 from scripts.validation.wild.truth import KERNEL_NS, Bounds, Reading, Readings, bounds, share
+from tests.worker.warm import WORKERS, ended
 
 PROGRAM = Program(file="drawn", steps=9, smallest=("--width", "1"))
 ENDED = {"exit_codes": (0, 0), "same_output": True}
@@ -178,8 +177,10 @@ def test_a_program_is_clocked_and_ended(tmp_path: Path) -> None:
     times = tmp_path / "times.json"
     script = PROGRAMS.parent / "clocked.py"
     words = ["--times", times, "--mark", "program:step", "--steps", 60, "--around", "torch:add", "--no-gc", "--"]
-    words = [sys.executable, script, *words, PROGRAMS / "additions.py", "--elements", "100"]
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, check=True)
+    words += [PROGRAMS / "additions.py", "--elements", "100"]
+    # torch.profiler imports the compiler.
+    done = ended(script, *words, cwd=tmp_path, modules=WORKERS)
+    assert done.returncode == 0, done.stderr
     said = json.loads(times.read_text())
     assert 0 < said["around_ns"] < said["step_ns"]
     assert 0 < said["operators_ns"]

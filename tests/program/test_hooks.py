@@ -18,6 +18,7 @@ import pytest
 
 from overhead_lens.program import hooks
 from overhead_lens.program.hooks import Action, AroundImport
+from tests.worker.warm import ended
 
 NO_MODULES: dict[str, Any] = {}
 
@@ -373,7 +374,7 @@ def test_modules_optimizers_and_compilations() -> None:
 
 OPTIMIZERS = """
 import functools, json, sys
-from overhead_lens.program.hooks import AroundImport, hooks
+from overhead_lens.program.hooks import hooks
 
 class Watcher:
     def __init__(self):
@@ -381,10 +382,10 @@ class Watcher:
     def marked(self, kind, key):
         self.marks.append(key)
 
-watcher = Watcher()
-sys.meta_path.insert(0, AroundImport(hooks(watcher), {}))
 import torch
 from torch.optim import SGD, Adam
+watcher = Watcher()
+hooks(watcher)["torch.optim.optimizer"].after(sys.modules["torch.optim.optimizer"])
 
 said = {}
 def say(what):
@@ -490,8 +491,8 @@ print(json.dumps(said))
 """
 
 
-def test_which_calls_of_optimizers_are_steps() -> None:
-    done = subprocess.run([sys.executable, "-c", OPTIMIZERS], capture_output=True, text=True, check=False)
+def test_which_calls_of_optimizers_are_steps(tmp_path: Path) -> None:
+    done = ended("-c", OPTIMIZERS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "groups": [3, 1],

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from overhead_lens.worker.outputs import CLOSE, DIFFERS, EQUAL, UNKNOWN, Outcome, compared, outcome_of
+from tests.worker.warm import ended
 
 X = torch.arange(4.0)
 
@@ -126,11 +126,10 @@ def test_tensors_are_as_close_as_torch_says(dtype: torch.dtype) -> None:
             assert compared(Outcome(base), Outcome(other)) == verdict
 
 
-def test_comparing_tensors_imports_no_distributed_tensors() -> None:
+def test_comparing_tensors_imports_no_distributed_tensors(tmp_path: Path) -> None:
     lines = (
         "import sys, torch; from overhead_lens.worker.outputs import Outcome, compared; before = {*sys.modules}",
         "print(compared(*(Outcome(torch.ones(3) + 1e-7 * n) for n in (0, 3))), compared(Outcome(1.0), Outcome(2.0)))",
         "print({'sympy', 'torch.distributed.tensor'} & ({*sys.modules} - before))",
     )
-    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
-    assert done.stdout == "close differs\nset()\n"
+    assert ended("-c", "\n".join(lines), cwd=tmp_path).stdout == "close differs\nset()\n"
