@@ -68,7 +68,7 @@ def test_the_example_of_a_docstring_holds(name: str, monkeypatch: pytest.MonkeyP
     (tmp_path / "traces" / "reference").symlink_to(REFERENCE)
     monkeypatch.chdir(tmp_path)
     (found,) = doctest.DocTestFinder(recurse=False).find(getattr(ol, name), name, globs={})
-    with little_effort(processes=2):
+    with little_effort(processes=1, sampled=False):
         assert doctest.DocTestRunner().run(found) == (0, len(found.examples))
     assert found.examples
 

@@ -115,7 +115,7 @@ def test_a_call_is_measured_in_this_process(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shell.run_cell("import os\npids = set()\ndef f(n): pids.add(os.getpid()); return sum(range(n))")
-    with little_effort(processes=2):
+    with little_effort(processes=2, sampled=False):
         budget = shell.run_cell("%overhead f(100)").result
     assert shell.user_ns["pids"] == {__import__("os").getpid()}
     assert (budget.subject.kind, budget.subject.title, budget.wall.processes) == ("callable", "f(100)", 1)
