@@ -16,7 +16,7 @@ for each in (signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM, signal.SIGHUP, sign
     os.kill(os.getpid(), each)
 try:
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(5)
+    time.sleep(1)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
