@@ -315,10 +315,11 @@ def test_every_command_that_is_shown_is_followed_by_what_it_prints() -> None:
     )
 
 
-def test_the_readme_shows_what_its_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readme_shows_what_its_command_prints() -> None:
     shown = re.search(r"^```console\n\$ (.+)\n(.+\n(?:.+\n)+)```$", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert shown is not None
-    printed = [line.rstrip() for line in hooks.executed(shown[1]).stdout.splitlines()]
+    done = started(shown[1], ROOT, {"COLUMNS": str(hooks.WIDTH)})
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert printed[: shown[2].count("\n")] == shown[2].splitlines()
 
 

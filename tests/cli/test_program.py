@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from overhead_lens.__main__ import app
 from tests.cli.run import lens
 
-ROOT = Path(__file__).resolve().parents[2]
 BUILTIN = {"add1", "elementwise_sqrt", "gelu", "linear_loop", "row_col_sum", "split_stack", "sum_elements"}
 
 
@@ -65,11 +63,6 @@ def test_a_program_under_run_starts_before_the_analysis_is_imported(tmp_path: Pa
     code = ENDING.format(["run", "train.py"], recorded)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == "HEAVY []\n"
-
-
-def test_the_readme_names_every_command() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [command for command in commands() if not re.search(rf"`{command}[ `]", readme)] == []
 
 
 @pytest.mark.measures
