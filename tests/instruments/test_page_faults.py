@@ -53,7 +53,6 @@ def test_every_touch_of_a_fresh_page_is_a_fault() -> None:
     counted = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
     assert found["faults"] % 480 == 0
     assert found["faults"] <= counted <= found["faults"] + 1_000
-    assert found["user_ns"] >= 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="page faults are counted on Linux")
