@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import sys
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,87 +15,22 @@ import torch
 
 from overhead_lens.remedies.reached import _Named, walk
 from overhead_lens.worker.outputs import DIFFERS, EQUAL, UNKNOWN, compared, outcome_of, what_differs
-from overhead_lens.worker.state import State
-
-X = torch.ones(4, 2)
-Step = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def trained(model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> torch.Tensor:
-    loss = model(x).square().mean()
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.detach()
+@pytest.fixture
+def training() -> ModuleType:
+    return importlib.import_module("tests.worker.training")
 
 
-MODEL = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
-OPTIMIZER = torch.optim.AdamW(MODEL.parameters())
-SCHEDULER = torch.optim.lr_scheduler.StepLR(OPTIMIZER, 1)
-
-
-class Trainer:
-    """A step that is a method, with a counter of the class."""
-
-    steps = 0
-
-    def __init__(self) -> None:
-        self.parts = SimpleNamespace(model=MODEL, optimizer=OPTIMIZER)
-        self.losses: deque[float] = deque()
-
-    def step(self, x: torch.Tensor) -> None:
-        Trainer.steps += 1
-        self.losses.append(float(trained(self.parts.model, self.parts.optimizer, x)))
-        self.last = self.losses[-1]
-
-
-@dataclass(slots=True)
-class Slotted:
-    """An object without a dictionary."""
-
-    optimizer: torch.optim.Optimizer
-
-    def __call__(self, x: torch.Tensor) -> None:
-        trained(MODEL, self.optimizer, x)
-
-
-def with_globals(x: torch.Tensor) -> torch.Tensor:
-    return trained(MODEL, OPTIMIZER, x)
-
-
-def scheduled(x: torch.Tensor) -> None:
-    with_globals(x)
-    SCHEDULER.step()
-
-
-def closure() -> Callable[..., Any]:
-    model, optimizer = MODEL, OPTIMIZER
-    return lambda x: trained(model, optimizer, x)
-
-
-STEPS: dict[str, Step] = {
-    "arguments": (trained, (MODEL, OPTIMIZER, X)),
-    "globals": (with_globals, (X,)),
-    "called by name": (lambda x: with_globals(x), (X,)),
-    "scheduler": (scheduled, (X,)),
-    "closure": (closure(), (X,)),
-    "partial": (partial(trained, MODEL, OPTIMIZER), (X,)),
-    "method": (Trainer().step, (X,)),
-    "object": (Slotted(OPTIMIZER), (X,)),
-    "in an argument": (lambda parts, x: trained(parts["model"], *parts["rest"], x), ({"model": MODEL, "rest": [OPTIMIZER]}, X)),
-}  # fmt: skip
-
-
-def everything() -> dict[str, Any]:
-    return dict(State(model=MODEL, optimizer=OPTIMIZER, scheduler=SCHEDULER, counter=Trainer).leaves)
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_a_training_step_is_seen_and_undone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    call, args = STEPS[name]
-    before = everything()
+@pytest.mark.parametrize(
+    "name",
+    ["arguments", "globals", "called by name", "scheduler", "closure", "partial", "method", "object", "in an argument"],
+)
+def test_a_training_step_is_seen_and_undone(name: str, training: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    call, args = training.STEPS[name]
+    before = training.everything()
     base, again = (outcome_of(call, args) for _ in range(2))
-    after = everything()
+    after = training.everything()
     assert (compared(base, again), what_differs(base, again)) == (EQUAL, "")
     assert [*before] == [*after]
     assert all(bool(torch.as_tensor(before[path] == after[path]).all()) for path in before if before[path] is not None)
@@ -111,7 +44,7 @@ def test_a_training_step_is_seen_and_undone(name: str, monkeypatch: pytest.Monke
 
 
 def test_what_differs_is_named() -> None:
-    trainer = Trainer()
+    trainer = SimpleNamespace(losses=[])
 
     def noted(loss: float) -> None:
         trainer.losses.append(loss)
@@ -260,10 +193,10 @@ def test_what_cannot_be_copied_is_unknown() -> None:
     assert compared(base, base) == UNKNOWN
 
 
-def test_a_wrapper_of_a_library_is_entered_for_what_it_wraps() -> None:
-    wrapped = torch.compile(with_globals, backend="eager")
+def test_a_wrapper_of_a_library_is_entered_for_what_it_wraps(training: ModuleType) -> None:
+    wrapped = torch.compile(training.with_globals, backend="eager")
     reached = [value for _, value, _ in walk(wrapped, "", {})]
-    assert any(value is OPTIMIZER for value in reached)
+    assert any(value is training.OPTIMIZER for value in reached)
     spaces = {value.space["__name__"] for value in reached if isinstance(value, _Named)}
-    assert __name__ in spaces
+    assert training.__name__ in spaces
     assert not any(name.startswith("torch") for name in spaces)
