@@ -50,7 +50,6 @@ def pytest_configure(config: pytest.Config) -> None:
 _LONGEST = (
     "test_a_gate_in_instructions",
     "test_every_cell_runs",
-    "test_kernels_of_each_kind_are_known",
     "test_remedies_of_ones_own",
 )
 
@@ -63,16 +62,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _Scheduling(LoadScopeScheduling):
-    """Any test goes to whichever process is free, those of a file that share a fixture together."""
+    """Any test goes to whichever process is free, those of a file that share a fixture together.
+
+    So do all that compile or make an optimizer: a process imports the compiler for as long as ten of them take.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if _shares_fixtures(file) else nodeid
+        text = _text(file)
+        if re.search(r"needs_compiler|torch\.(compile|optim\.\w+)\(", text):
+            return "compiled"
+        return file if re.search(r'scope="(module|session)"|chromium: Any', text) else nodeid
 
 
 @cache
-def _shares_fixtures(file: str) -> bool:
-    return bool(re.search(r'scope="(module|session)"|chromium: Any', (ROOT / file).read_text(encoding="utf-8")))
+def _text(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:

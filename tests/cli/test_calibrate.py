@@ -15,6 +15,7 @@ from overhead_lens.correction import store, worker
 from overhead_lens.instruments.peaks import worker as peaks
 from overhead_lens.recorder import calibrate
 from tests.cli.run import lens
+from tests.compiler import needs_compiler
 from tests.documents import validated
 from tests.recorder.effort import little_effort
 from tests.worker.answering import Answering, answering_here
@@ -22,6 +23,7 @@ from tests.worker.answering import Answering, answering_here
 EVENTS = {"operator_outer", "operator_nested", "annotation", "fast_annotation", "compiled_region", "backward_node"}
 
 
+@needs_compiler
 @pytest.mark.measures
 def test_a_compiled_call_is_corrected_by_what_calibrate_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "kept"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import sysconfig
 from pathlib import Path
@@ -22,11 +21,12 @@ from overhead_lens.machine.process import Worker
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, parse_target
 from overhead_lens.worker.workload import Workload, compile_call, of_callable
+from tests.compiler import needs_compiler
 from tests.worker.answering import session_of
 
 pytestmark = [
     pytest.mark.measures,
-    pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler"),
+    needs_compiler,
     pytest.mark.skipif(sys.platform == "win32", reason="the recorder measures on Linux and macOS only"),
 ]
 
