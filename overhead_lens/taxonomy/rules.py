@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from overhead_lens.errors import UsageError
 from overhead_lens.stack import StackFrame
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, OPTIONAL_PARTS, PARTS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 NEUTRAL = "neutral"
 
@@ -108,10 +104,10 @@ def load_rules(path: Path = RULES_FILE) -> tuple[Rule, ...]:
         UsageError: Not TOML, an unknown key, category or part, or a bad pattern; the message names the rule.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
         raise UsageError(f"cannot read rules {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     entries = document.get("rule")
     if not isinstance(entries, list) or set(document) != {"rule"}:

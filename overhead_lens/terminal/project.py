@@ -8,17 +8,13 @@ max = ["total=3%", "guard=100ns"]      # of `check` without --max
 from __future__ import annotations
 
 import difflib
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.errors import UsageError
+import msgspec
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from overhead_lens.errors import UsageError
 
 _FILE = "pyproject.toml"
 _TABLE = "overhead-lens"
@@ -48,7 +44,7 @@ def read_project() -> Project:
 
 def _table(file: Path) -> Any:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get(_TABLE)
+        return msgspec.toml.decode(file.read_bytes()).get("tool", {}).get(_TABLE)
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(f"cannot read {file}: {error}") from error
 

@@ -22,7 +22,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.taxonomy.rules import tomllib
+import msgspec
+
 from scripts.results import ROOT, Cell, Claim, Origin, Table, columns_of
 
 CLAIM = Claim(
@@ -44,7 +45,7 @@ CLAIM = Claim(
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TORCHES = ("2.6", "2.9", "2.13", "newest")
 
-_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+_PROJECT = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]
 
 # Other releases of torch than the pinned one want other releases of these.
 _WITH_TORCH = ("torch", "sympy")

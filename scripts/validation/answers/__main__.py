@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.outlines.recorded.findings import NO_CAUSE, headline
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.taxonomy.rules import tomllib
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.findings.model import CAUSE_SHARE
 from scripts.results import ROOT, Claim, Table, columns_of
@@ -54,7 +55,7 @@ class Reading:
 def readings() -> list[Reading]:
     """All of them."""
     text = Path(__file__).with_name("readings.toml").read_text(encoding="utf-8")
-    return [Reading(**row) for row in tomllib.loads(text)["reading"]]
+    return [Reading(**row) for row in msgspec.toml.decode(text)["reading"]]
 
 
 def main() -> None:
