@@ -66,7 +66,7 @@ def advise(
     form = Format(json_, html, classifier, force=force)
     if Path(target).is_dir():
         if options != CallOptions():
-            raise UsageError(f"{target} is a capture and already defines the call: leave out the other options")
+            raise UsageError(f"{target} is a directory, whose capture defines the call: leave out the other options")
         if kind_of(Path(target)) == RUN:
             ignored = ("quick", "remedies", "timeout", "output", "markdown")
             refuse(context, "with a run, which is not measured again", *ignored)

@@ -14,7 +14,7 @@ from overhead_lens.budget.device import bare_share, device_share
 from overhead_lens.budget.trace import profiler_pauses
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.errors import InvariantError
-from overhead_lens.report.forms import print_text
+from overhead_lens.report.forms import print_text, to_text
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.analyzer import Analyzer
@@ -131,6 +131,14 @@ def test_the_budget_shows_it() -> None:
     heads, row = [line.split() for line in text.getvalue().splitlines() if "gemm" in line or "times" in line]
     assert heads == ["per", "call", "share", "times", "kind", "kernel", "or", "copy"]
     assert row == ["6", "ns", "0.6%", "1", "compute", "gemm"]
+
+
+def test_without_launches_there_is_no_latency() -> None:
+    device, _ = share(1_000)
+    assert device is not None
+    lines = to_text(replace(breakdown(python=1_000), device=replace(device, launches_per_call=0.0))).splitlines()
+    (idle,) = [line for line in lines if line.startswith("idle, due to")]
+    assert idle.endswith(" 0 launches")
 
 
 def test_a_share_that_does_not_close_is_refused() -> None:

@@ -151,7 +151,7 @@ def _is_stored(folder: Path, document: dict[str, Any]) -> None:
         (["add1", "--remedies", "none.py"], "none.py"),
         (["add1", "--mode", "default"], "--mode needs --compile"),
         (["folder"], "folder"),
-        (["folder", "--compile"], "folder is a capture and already defines the call: leave out the other options"),
+        (["folder", "--compile"], "folder is a directory, whose capture defines the call: leave out the other options"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None:

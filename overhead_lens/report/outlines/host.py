@@ -141,8 +141,8 @@ def apart(kind: str, ns: int) -> str:
 def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     """A device's partition of the host's wall time, ``per call`` or ``per step``, and its costliest kernels."""
     whole_ns = max(1, wall_ns)
-    launched = _many(device.launches_per_call, "launch", "launches")
-    launches = f"{launched}, latency median {format_ns(device.launch_median_ns)}"
+    launches = _many(device.launches_per_call, "launch", "launches")
+    launches += f", latency median {format_ns(device.launch_median_ns)}" if device.launches_per_call else ""
     kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
     idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
     events = _many(device.events_per_call, "kernel or copy", "kernels and copies")
