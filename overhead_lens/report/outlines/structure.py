@@ -81,7 +81,7 @@ def _rest(name: str, base_ns: int, new_ns: int, tone: Tone = "dim") -> Row:
 
 
 def _counts(delta: StructureDelta) -> str:
-    how = "per step" if delta.per_step else "in all (not both traces have steps: totals are compared)"
+    how = "per step" if delta.per_step else "in all, because not both traces have steps"
     if delta.is_same:
         return f"The same operators, kernels and launches {how}."
     parts = []
