@@ -25,12 +25,9 @@ from overhead_lens.units import format_bytes, format_ns, format_rate
 def compile_warnings(clock: pd.DataFrame, shares: Shares) -> Iterator[str]:
     """Recompilations in the timed blocks."""
     if "compiles" in clock and clock["compiles"].any():
-        in_wall = (
-            "holds them"
-            if shares.share("compile") or not compiles_at_times(clock)
-            else "leaves them out: no stack shows one"
-        )
-        yield f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time {in_wall}"
+        is_held = shares.share("compile") or not compiles_at_times(clock)
+        wall = "the wall time holds them" if is_held else "no stack shows one, and the wall time leaves them out"
+        yield f"compilations within the timed blocks: {int(clock['compiles'].sum())}; {wall}"
 
 
 def clock_warnings(clock: pd.DataFrame, used_count: int, *, in_turns: bool, kind: Kind = "scenario") -> Iterator[str]:

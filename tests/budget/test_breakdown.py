@@ -443,7 +443,7 @@ def test_the_clock_says_how_long_rare_compilations_take() -> None:
     # 16,000 ns in one of four blocks of 10 calls each, whatever the number of stacks.
     assert ns(found) == {"python": 100, "compile": 400}
     assert parts(found, "python") == {"user": 86, "binding": 14}
-    assert "5 compilations fell into the measured window: the wall time holds them" in found.breakdown.warnings
+    assert "compilations within the timed blocks: 5; the wall time holds them" in found.breakdown.warnings
     assert set(found.blocks["call_ns"]) == {500.0, 900.0}
     # What compilations differ by is in their own interval alone.
     assert found.breakdown.category("python").ci95_ns[1] == pytest.approx(100.0)
@@ -455,7 +455,7 @@ def test_compilations_that_no_stack_shows_are_left_out() -> None:
     frame.loc[3, ["compiles", "wall_ns"]] = (2, 17_000)
     found = budget([stack(USER)], frame)
     assert ns(found) == {"python": 100}
-    left_out = "2 compilations fell into the measured window: the wall time leaves them out: no stack shows one"
+    left_out = "compilations within the timed blocks: 2; no stack shows one, and the wall time leaves them out"
     assert left_out in found.breakdown.warnings
 
 

@@ -621,6 +621,13 @@ def test_a_watch_begins_when_the_sampler_has_caught_up(
     assert watching._caught_up_s(drawn, rate_hz, drawn) == pytest.approx(seconds)
 
 
+def test_one_child_that_was_not_watched_is_counted_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "descendants", lambda _pid: [1])
+    watch = watching.Watch(os.getpid(), 40, 60, None, subprocesses=False, bound=True)
+    said = "child processes were not watched: 1 (--subprocesses watches them)"
+    assert list(watching._notes(watch, 2 * S, 2.0)) == [said]
+
+
 @pytest.mark.parametrize(("threads", "rate_hz"), [(1, 40), (5, 40), (6, 33), (64, 3), (1000, 1)])
 def test_a_process_of_many_threads_is_looked_at_less_often(threads: int, rate_hz: int) -> None:
     assert default_rate_hz(threads) == rate_hz
