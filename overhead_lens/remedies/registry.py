@@ -36,9 +36,8 @@ def defined_in(module: ModuleType, path: Path) -> Sequence[Remedy]:
         raise UsageError(f"{path} defines no REMEDY or REMEDIES (overhead_lens.remedies.remedy.Remedy)")
     wrong = next((each for each in entries if not isinstance(each, Remedy)), None)
     if wrong is not None:
-        raise UsageError(
-            f"{path}: an object of type {type(wrong).__name__} is not a Remedy (overhead_lens.remedies.remedy)"
-        )
+        kind = type(wrong).__name__
+        raise UsageError(f"{path}: an object of type {kind} is not a Remedy (overhead_lens.remedies.remedy)")
     if unnamed := [each.name for each in entries if not isinstance(each.name, str) or not _NAME.fullmatch(each.name)]:
         raise UsageError(
             f"{path}: {unnamed[0]!r} is not a valid name of a remedy: use letters, digits and _ . + -, and not base"

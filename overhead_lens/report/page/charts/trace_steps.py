@@ -35,7 +35,7 @@ def trace_steps(steps: Sequence[TraceStep]) -> list[Picture]:
         _step_axis(groups),
         time_axis([wall_ns]),
         f"{len(steps):,} steps with the categories of the busiest thread; step {steps[slowest].step:,} is the slowest.",
-        notes=[Note(slowest // size, wall_ns, slowest_text)] if len(steps) > 1 else [],
+        notes=[Note(slowest // size, wall_ns, slowest_text)],
     )
     if size == 1:
         return [plot]
@@ -75,10 +75,10 @@ def _longest(groups: Sequence[Sequence[TraceStep]]) -> Series:
 
 
 def busy_steps(steps: Sequence[TraceStep]) -> list[Picture]:
-    """How busy each device is in every step, at least one; nothing without devices."""
+    """How busy each device is in every step, at least two; nothing without devices."""
     _, groups = _grouped(steps)
     devices = [device.device for device in steps[0].devices]
-    if not devices or len(steps) == 1:
+    if not devices:
         return []
     edges = [at - 0.5 for at in range(len(groups))]
     series = []
