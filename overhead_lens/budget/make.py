@@ -17,7 +17,7 @@ from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, InstructionBudget, Wall
 from overhead_lens.budget.operators import operator_tree
-from overhead_lens.budget.page_faults import page_fault_time
+from overhead_lens.budget.page_faults import page_fault_time, standard_error
 from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_compile_share, with_page_faults
 from overhead_lens.budget.threads import sleep_warnings
 from overhead_lens.budget.trace import TraceBudget, trace_budget
@@ -47,7 +47,7 @@ from overhead_lens.correction.fit import event_costs
 from overhead_lens.correction.store import PLAIN
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
-from overhead_lens.stats.bootstrap import Estimate, interval_scale
+from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
@@ -91,7 +91,8 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     Raises:
         MeasurementError: There are neither samples nor a trace.
     """
-    clock = undisturbed(evidence.clock)
+    every = without_delays(evidence.clock)
+    clock = undisturbed(every)
     wall = estimate_per_call(clock, time_column(clock))
     traced = _traced(evidence, classifier)
     stacks = [] if traced is not None and traced.waits_for_backward else evidence.samples.stacks
@@ -100,9 +101,10 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     asleep = _asleep(by_stacks, clock, evidence.meta)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     divides_stacks = asleep is None or not asleep.disagree
-    if compiles_at_times(clock) and shares.share("compile"):
-        divides_stacks = False
-        clock, steady = with_compilations(clock), wall
+    if compiles_at_times(every) and shares.share("compile"):
+        divides_stacks, steady = False, wall
+        every = with_compilations(every)
+        clock = every.loc[clock.index]
         wall = estimate_per_call(clock, time_column(clock))
         compiling = np.clip(1.0 - steady.replicates / wall.replicates, 0.0, 1.0)
         shares = with_compile_share(shares, 1.0 - steady.value / wall.value, compiling)
@@ -155,12 +157,12 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         wall.replicates,
         drawn,
         frames,
-        _blocks(without_delays(evidence.clock), clock),
+        _blocks(every, clock),
         shares.per_process,
         shares.counts,
         meta.recorded_with,
         waited(evidence.clock),
-        float(np.std(faults.replicates / np.maximum(wall.replicates, 1.0))) / interval_scale(call.processes),
+        standard_error(faults, kernel_ns, call.processes) / max(wall.value, 1.0),
     )
 
 
@@ -230,10 +232,9 @@ def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
 
 
 def _blocks(clock: pd.DataFrame, used_blocks: pd.DataFrame) -> pd.DataFrame:
-    calls_ns = clock[time_column(clock)]
     blocks: pd.DataFrame = clock[["process", "block", "reference_ns"]].assign(
         compilation=clock.get("compilation", 0),
-        call_ns=used_blocks[calls_ns.name].combine_first(calls_ns) / clock["calls"],
+        call_ns=clock[time_column(clock)] / clock["calls"],
         mean_ns=clock["wall_ns"] / clock["calls"],
         undisturbed=clock.index.isin(used_blocks.index),
     )

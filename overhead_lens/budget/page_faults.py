@@ -8,7 +8,7 @@ import pandas as pd
 from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.wall import estimate_per_call
 from overhead_lens.instruments.page_faults.evidence import PageFaults, matter
-from overhead_lens.stats.bootstrap import REPLICATES, Estimate
+from overhead_lens.stats.bootstrap import REPLICATES, Estimate, interval_scale
 from overhead_lens.taxonomy.rules import Attribution
 
 _SEED = 20_240_302
@@ -45,6 +45,15 @@ def page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares, measure
     value = scale.value * (system.value + faults.value * user.value) - calls_ns
     replicates = scale.replicates * (system.replicates + faults.replicates * user.replicates) - calls_ns
     return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
+
+
+def standard_error(faults: Estimate, kernel_ns: float, processes: int) -> float:
+    """Standard error of the time of page faults, in ns per call: of its replicates as they were before they were rescaled."""
+    scale = interval_scale(processes)
+    if not faults.value:
+        return float(np.std(faults.replicates)) / scale
+    drawn = faults.value * (faults.replicates / faults.value) ** (1 / scale)
+    return float(np.std(np.minimum(drawn, kernel_ns)))
 
 
 def _running(clock: pd.DataFrame, wall: Estimate, awake: float) -> tuple[float, Estimate]:

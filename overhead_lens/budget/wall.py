@@ -92,12 +92,16 @@ def with_compilations(clock: pd.DataFrame) -> pd.DataFrame:
     """
     if not compiles_at_times(clock):
         return clock
-    column = time_column(clock)
     process, calls, is_compiling = clock["process"], clock["calls"], clock["compiles"] > 0
-    usual_ns = (clock[column] / calls).mask(is_compiling).groupby(process).transform("median") * calls
-    compile_ns = (clock["wall_ns"] - usual_ns).clip(lower=0).where(is_compiling, 0.0)
+    usual = {
+        name: (clock[name] / calls).mask(is_compiling).groupby(process).transform("median") * calls
+        for name in ("wall_ns", "steady_ns")
+        if name in clock
+    }
+    compile_ns = (clock["wall_ns"] - usual["wall_ns"]).clip(lower=0).where(is_compiling, 0.0)
     of_call_ns = compile_ns.groupby(process).transform("sum") / calls.groupby(process).transform("sum")
-    spread: pd.DataFrame = clock.assign(**{column: clock[column].mask(is_compiling, usual_ns) + of_call_ns * calls})
+    columns = {name: clock[name].mask(is_compiling, ns) + of_call_ns * calls for name, ns in usual.items()}
+    spread: pd.DataFrame = clock.assign(**columns)
     return spread
 
 

@@ -26,7 +26,7 @@ def compile_warnings(clock: pd.DataFrame, shares: Shares) -> Iterator[str]:
     """Recompilations in the timed blocks."""
     if "compiles" in clock and clock["compiles"].any():
         is_held = shares.share("compile") or not compiles_at_times(clock)
-        wall = "the wall time holds them" if is_held else "no stack shows one, and the wall time leaves them out"
+        wall = "the wall time holds them" if is_held else "the wall time leaves them out"
         yield f"compilations within the timed blocks: {int(clock['compiles'].sum())}; {wall}"
 
 

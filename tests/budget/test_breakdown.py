@@ -438,6 +438,8 @@ def test_the_clock_says_how_long_rare_compilations_take() -> None:
     frame = clock(100).assign(compiles=0)
     frame.loc[3::4, "compiles"] = 1
     frame.loc[3::4, "wall_ns"] = [17_000, 17_000, 17_000, 33_000, 33_000]
+    # Compilers at work disturb the reference loop beside.
+    frame.loc[3::4, "reference_ns"] = 130
     compiling = stack(USER, "_compile (torch/_dynamo/convert_frame.py)", count=30)
     found = budget([stack(USER, count=60), stack(USER, BINDING, count=10), compiling], frame)
     # 16,000 ns in one of four blocks of 10 calls each, whatever the number of stacks.
@@ -455,7 +457,7 @@ def test_compilations_that_no_stack_shows_are_left_out() -> None:
     frame.loc[3, ["compiles", "wall_ns"]] = (2, 17_000)
     found = budget([stack(USER)], frame)
     assert ns(found) == {"python": 100}
-    left_out = "compilations within the timed blocks: 2; no stack shows one, and the wall time leaves them out"
+    left_out = "compilations within the timed blocks: 2; the wall time leaves them out"
     assert left_out in found.breakdown.warnings
 
 

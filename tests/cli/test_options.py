@@ -144,7 +144,7 @@ def test_a_check_of_another_machine_is_forced(here: Path, recorders: Recorders) 
             ["sweep", "add1", "-p", "size=10,100", "-q"],
             ["v takes 100 ns [100 ns .. 100 ns] whatever the n, and 10 ns for each of n."],
         ),
-        (["history", "captures"], ["2 captures below captures", "1.01 µs 661 ns .. 1.37 µs"]),
+        (["history", "captures"], ["2 captures below captures", "1.01 µs 732 ns .. 1.30 µs"]),
         (["attach", "10", "-q"], ["process 10: python train.py", "busy 60% of the time, 60% in python"]),
         (["advise", "add1", "-q"], ["halved saves 500 ns (50%)", "halved +500 ns +50.0% +499 ns .. +501 ns faster"]),
         (

@@ -34,6 +34,25 @@ def in_turns(*budgets: Budget) -> list[Budget]:
     return [replace(each, recorded_with="one recording") for each in budgets]
 
 
+def recompiling(compile_ns: int) -> Budget:
+    """Five processes with four blocks of ten calls of 100 ns, one of which compiles once, for so long."""
+    rows = [
+        ROW | {"process": number // 4, "block": number % 4, "calls": 10, "wall_ns": 1_000, "compiles": 0}
+        for number in range(20)
+    ]
+    for row in rows[3::4] if compile_ns else ():
+        row |= {"wall_ns": 1_000 + compile_ns, "compiles": 1}
+    compiling = stack(USER, "_compile (torch/_dynamo/convert_frame.py)", count=4 * compile_ns // 40)
+    stacks = [[stack(USER, count=1_000), *[compiling] * bool(compile_ns)]] * 5
+    return make_budget(evidence(META, pd.DataFrame(rows), stacks), CLASSIFIER)
+
+
+def test_a_side_that_compiles_at_times_is_slower_by_that() -> None:
+    delta = compare_budgets(recompiling(0), recompiling(16_000))
+    assert (delta.wall_delta_ns, delta.verdict, delta.blame[0]) == (400, "slower", "compile")
+    assert delta.host[HOST_CATEGORIES.index("compile")].delta_ns == 400
+
+
 def test_slower_and_who_is_to_blame() -> None:
     delta = compare_budgets(
         budget(0.001, python=1_000, allocation=1_000, kernel=100),

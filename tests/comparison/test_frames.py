@@ -209,3 +209,10 @@ def test_page_faults_are_as_uncertain_as_processes_differ_in_them() -> None:
     for change in (kernel, allocation):
         assert change.ci95_ns[0] < 0 < change.ci95_ns[1]
         assert (change.verdict, change.in_frames_ns) == ("inconclusive", None)
+
+
+def test_few_processes_of_very_different_page_faults_do_not_make_their_error_explode() -> None:
+    budget = faulting(100_000, [4_000, 4_000, 4_000, 40_000], 60_000)
+    # Medians of four draws are 4, 22 or 40 us.
+    assert 0.02 < budget.fault_error < 0.36
+    assert faulting(100_000, [10_000] * 4, 60_000).fault_error == 0.0
