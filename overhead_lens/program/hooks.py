@@ -37,18 +37,22 @@ class Action:
     before: Callable[[], None] = _nothing
 
 
+Compiling = Callable[[bytes, str, bool], CodeType]
+"""Compiles a module's source, given its bytes, its file and whether it is to run as the main program."""
+
+
 class AroundImport(MetaPathFinder):
     """Acts around the imports of modules by their names, and compiles some by other means.
 
     Args:
         actions: By the module's name.
-        compiling: The name of a module or its file's real path, and what compiles its source, given its bytes and file.
+        compiling: By a module's name or its file's real path.
     """
 
     def __init__(
         self,
         actions: dict[str, Action],
-        compiling: dict[str, Callable[[bytes, str], CodeType]],
+        compiling: dict[str, Compiling],
     ) -> None:
         self._actions, self._compiling = actions, compiling
 
@@ -72,12 +76,17 @@ class AroundImport(MetaPathFinder):
 
 
 class _Compiling(SourceFileLoader):
-    def __init__(self, name: str, path: str, compiling: Callable[[bytes, str], CodeType]) -> None:
+    def __init__(self, name: str, path: str, compiling: Compiling) -> None:
         super().__init__(name, path)
-        self._compile = compiling
+        self._compile, self._is_main = compiling, True
+
+    def create_module(self, spec: ModuleSpec) -> None:  # noqa: ARG002
+        """Only an import begins with it, and asks for the code next."""
+        self._is_main = False
 
     def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
-        return self._compile(self.get_data(self.path), self.path)
+        is_main, self._is_main = self._is_main, True
+        return self._compile(self.get_data(self.path), self.path, is_main)
 
 
 def _act_around(loader: Any, action: Action) -> None:

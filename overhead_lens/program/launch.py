@@ -21,7 +21,7 @@ from typing import Any
 
 from overhead_lens import marks
 from overhead_lens.program.area import Area, Word
-from overhead_lens.program.hooks import AroundImport, hooks, watch_affinity, watch_collections
+from overhead_lens.program.hooks import AroundImport, Compiling, hooks, watch_affinity, watch_collections
 from overhead_lens.program.loops import StepPlace, marked
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
@@ -68,18 +68,22 @@ class _Compiling:
         place, _, at = step.rpartition(":")
         self._step = StepPlace(line=int(at)) if at.isdigit() else StepPlace(function=at)
         self._place = os.path.realpath(place) if self._step.line else place
-        self.modules: dict[str, Callable[[bytes, str], CodeType]] = {self._place: self._marked} if place else {}
+        self.modules: dict[str, Compiling] = {self._place: self._marked} if place else {}
 
-    def main(self, source: bytes, file: str) -> CodeType:
-        """The main program's code with the user's step, if it is there; without one anywhere, with marked loops."""
+    def main(self, source: bytes, file: str, is_main: bool = True) -> CodeType:
+        """The main program's code with the user's step, if it is there; without one anywhere, with marked loops.
+
+        The loops of another copy, which the program imports, are not: it may hand its functions to a compiler.
+        """
         path = os.path.realpath(file)
         # A file's name is looked for in all imports.
         self.modules.pop(path, None)
-        return self._marked(source, file, has_step=self._place in (path, "__main__", Path(file).stem))
+        return self._marked(source, file, is_main, has_step=self._place in (path, "__main__", Path(file).stem))
 
-    def _marked(self, source: bytes, file: str, *, has_step: bool = True) -> CodeType:
+    def _marked(self, source: bytes, file: str, is_main: bool, *, has_step: bool = True) -> CodeType:
         step = self._step if has_step else None
-        module = marked(source, file, loops=not self._place, step=step, first=self._watcher.loop_count)
+        loops = is_main and not self._place
+        module = marked(source, file, loops=loops, step=step, first=self._watcher.loop_count)
         self._watcher.watch_loops(module.loops)
         return module.code
 

@@ -111,16 +111,16 @@ def test_finders_one_behind_another_all_act(order: list[str]) -> None:
 
 def test_a_module_is_compiled_by_other_means(order: list[str]) -> None:
     write("drawn_module", "value = 1")
-    compiled: list[tuple[bytes, str]] = []
+    compiled: list[tuple[bytes, str, bool]] = []
 
-    def compiling(source: bytes, file: str) -> Any:
-        compiled.append((source, file))
+    def compiling(source: bytes, file: str, is_main: bool) -> Any:  # noqa: FBT001
+        compiled.append((source, file, is_main))
         return compile(source.replace(b"= 1", b"= 2"), file, "exec")
 
     sys.meta_path.insert(0, AroundImport({"drawn_module": noting(order, "drawn_module")}, {"drawn_module": compiling}))
     module: Any = importlib.import_module("drawn_module")
     assert module.value == 2
-    assert compiled == [(Path("drawn_module.py").read_bytes(), module.__file__)]
+    assert compiled == [(Path("drawn_module.py").read_bytes(), module.__file__, False)]
     assert order == ["before drawn_module", "drawn_module begins", "after drawn_module"]
 
 

@@ -122,6 +122,28 @@ def test_no_loop_is_marked_beside_the_users_step(tmp_path: Path) -> None:
     assert run(tmp_path, "main.py:3", "main.py") == "\n"
 
 
+@pytest.mark.parametrize(
+    ("module", "imported"), [("package.train", ""), ("package.train", "import package.train"), ("package", "")]
+)
+def test_loops_of_the_module_that_is_run_are_marked_only_where_it_is_run(
+    tmp_path: Path, module: str, imported: str
+) -> None:
+    """Another module may hand a function of its other copy to a compiler."""
+    (tmp_path / "package").mkdir()
+    text = "def layers():\n    for _ in (): pass\nlayers()\n"
+    main = (
+        f"{text}import {module}\nfrom overhead_lens import marks\n"
+        "if __name__ == '__main__':\n"
+        "    for _ in range(4): marks.step()\n"
+        f"    for each in (vars(), vars({module})):\n"
+        "        print(len(each['layers'].__code__.co_names))\n"
+    )
+    (tmp_path / "package" / "__init__.py").write_text(text + imported, encoding="utf-8")
+    for file in ("__main__.py", "train.py"):
+        (tmp_path / "package" / file).write_text(main, encoding="utf-8")
+    assert run(tmp_path, "", "-m", module) == "2\n0\n"
+
+
 def test_threads_have_the_names_that_python_gives_them(tmp_path: Path) -> None:
     text = "import threading\nfor _ in range(4):\n    pass\nprint(threading.Thread().name)\n"
     (tmp_path / "main.py").write_text(text, encoding="utf-8")
