@@ -224,8 +224,15 @@ def watch_collections(watcher: StepWatcher) -> None:
 
 def watch_affinity(watcher: StepWatcher) -> None:
     """Hide from a thread that counts its cores, perhaps for good, that it is kept on one while it is sampled."""
-    if hasattr(os, "sched_getaffinity"):
-        os.sched_getaffinity = watcher.cores_of
+    if not hasattr(os, "sched_getaffinity"):
+        return
+
+    def sched_getaffinity(pid: int, /) -> set[int]:
+        return watcher.cores_of(pid)
+
+    # Pickled by its name, as Python's own is.
+    sched_getaffinity.__module__, sched_getaffinity.__qualname__ = "os", "sched_getaffinity"
+    os.sched_getaffinity = sched_getaffinity
 
 
 def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:

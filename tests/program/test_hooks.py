@@ -6,6 +6,7 @@ import gc
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections import deque
@@ -156,6 +157,8 @@ def test_a_thread_that_asks_for_its_cores_gets_the_programs(monkeypatch: pytest.
     watcher: Any = SimpleNamespace(cores_of=lambda pid: {0, 1, pid})
     hooks.watch_affinity(watcher)
     assert os.sched_getaffinity(7) == {0, 1, 7}
+    # By its name: a worker process has its own.
+    assert pickle.loads(pickle.dumps(os.sched_getaffinity)) is os.sched_getaffinity
     # Some systems have none.
     monkeypatch.delattr(os, "sched_getaffinity")
     hooks.watch_affinity(watcher)
