@@ -17,7 +17,6 @@ import builtins
 import json
 import os
 import resource
-import signal
 import sys
 import threading
 import time
@@ -632,10 +631,13 @@ def _cpu_ns(who: int) -> int:
 
 
 def _is_of_handler(error: Exception) -> bool:
-    """Whether a signal handler raised an error: it runs wherever the main thread is."""
-    handlers = (signal.getsignal(number) for number in signal.valid_signals())
-    codes = {getattr(handler, "__code__", None) for handler in handlers}
-    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+    """Whether a signal handler raised an error: Python calls it wherever the main thread is, and hands it the frame there."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_back and not _is_ours(frame)]
+    handed = ((frame, value) for frame in frames for value in frame.f_locals.values())
+    # Some take all arguments as one tuple.
+    return any(
+        each is frame.f_back for frame, value in handed for each in (value if type(value) is tuple else (value,))
+    )
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
@@ -965,13 +966,23 @@ def test_a_defect_ends_the_watching_and_not_the_program(
     assert len(program.rows()) < 500
 
 
-def test_what_a_signal_handler_raises_reaches_the_program(
-    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def expire(*_: object) -> None:
+class _Expiry:
+    def __call__(self, number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
         raise TimeoutError("late")
 
-    before = signal.signal(signal.SIGUSR1, expire)
+
+def _expire(*_: object) -> None:
+    raise TimeoutError("late")
+
+
+@pytest.mark.parametrize(
+    "handler", [_expire, partial(_expire, "late"), _Expiry()], ids=["function", "partial", "one that resets itself"]
+)
+def test_what_a_signal_handler_raises_reaches_the_program(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch, handler: Any
+) -> None:
+    before = signal.signal(signal.SIGUSR1, handler)
     monkeypatch.setattr(watching, "hold_until_resumed", lambda _: signal.raise_signal(signal.SIGUSR1))
     program = start()
     program.chosen("optimizer")
