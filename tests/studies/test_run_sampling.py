@@ -220,6 +220,24 @@ def test_other_steps_after_all_turns_are_sampled_too(drawn: Drawn, sampler: RunS
     assert (drawn.said(), drawn.answered) == ([("place", MODEL, 1_002), "resume"], 3)
 
 
+def test_threads_that_take_turns_in_other_steps_are_not_placed_either(drawn: Drawn, sampler: RunSampler) -> None:
+    turn(drawn, sampler, 1)
+    drawn.wants(3)
+    attended(sampler, 3)
+    # Their thread ends within the second turn.
+    drawn.threads = [PID, 126]
+    for _ in range(2):
+        sampler.attend()
+    drawn.area.write(Word.THREAD, 126)
+    drawn.area.write(Word.ENOUGH, 0)
+    sampler.attend()
+    drawn.said()
+    drawn.thread_cpu_ns = {PID: S // 2, 126: S // 2}
+    drawn.wants(5)
+    attended(sampler, 5)
+    assert (drawn.said(), drawn.answered) == (["resume"], 5)
+
+
 def test_other_steps_in_the_middle_of_a_turn_end_it(drawn: Drawn, sampler: RunSampler) -> None:
     drawn.wants(1)
     attended(sampler, 1)

@@ -108,6 +108,8 @@ class RunSampler:
         is_enough = any(map(area.read, (Word.ENOUGH, Word.REFUSED, Word.FINISHED_NS)))
         if self._running is None:
             if area.read(Word.STARTED_NS) and not is_enough:
+                # Earlier steps may have ended in a turn, with no period begun since.
+                self.rested.begin()
                 self._refusing(self._start)
             return
         self._alive = frozenset(threads_of(self._pid)) or self._alive
