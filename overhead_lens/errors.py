@@ -50,7 +50,7 @@ def internal_error(error: Exception) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """``ValueError: its message``; the type alone where there is no message, as for a bare ``assert``."""
+    """``ValueError: its message``, or the type alone if there is no message, as in a bare ``assert``."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
 
 

@@ -100,14 +100,12 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     by_stacks = _shares(evidence, stacks, traced, wall, classifier)
     asleep = _asleep(by_stacks, clock, evidence.meta)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
-    divides_stacks = asleep is None or not asleep.disagree
     if compiles_at_times(every) and shares.share("compile"):
-        divides_stacks, steady = False, wall
         every = with_compilations(every)
-        clock = every.loc[clock.index]
+        clock, steady = every.loc[clock.index], wall
         wall = estimate_per_call(clock, time_column(clock))
-        compiling = np.clip(1.0 - steady.replicates / wall.replicates, 0.0, 1.0)
-        shares = with_compile_share(shares, 1.0 - steady.value / wall.value, compiling)
+        shares = _with_compilations(shares, wall, steady)
+    are_of_stacks = shares is by_stacks
     faults = page_fault_time(clock, wall, shares, evidence.page_faults)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -117,7 +115,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     call = _wall(clock, wall, evidence)
     host = host_categories(call.ns, shares, drawn)
     operators = None
-    if stacks and divides_stacks:
+    if stacks and are_of_stacks:
         names = traced.operator_names if traced else frozenset[str]()
         root = f"{evidence.meta.subject.name}:{evidence.meta.subject.variant}"
         operators = operator_tree(stacks, verdicts, call.ns, names, root, fault_share)
@@ -164,6 +162,12 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         waited(evidence.clock),
         standard_error(faults, kernel_ns, call.processes) / max(wall.value, 1.0),
     )
+
+
+def _with_compilations(shares: Shares, wall: Estimate, steady: Estimate) -> Shares:
+    """The shares with compilations as the part of ``wall`` that is beyond the ``steady`` time of calls without them."""
+    drawn = np.clip(1.0 - steady.replicates / wall.replicates, 0.0, 1.0)
+    return with_compile_share(shares, 1.0 - steady.value / wall.value, drawn)
 
 
 def _warnings(

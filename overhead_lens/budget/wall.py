@@ -83,15 +83,13 @@ def compiles_at_times(clock: pd.DataFrame) -> bool:
 
 
 def with_compilations(clock: pd.DataFrame) -> pd.DataFrame:
-    """Blocks with the time of their process's compilations spread over them evenly, if the call ``compiles_at_times``.
+    """Blocks with the time of their process's compilations spread over them evenly; the call ``compiles_at_times``.
 
     Stacks hold that time. A median of blocks would leave it out::
 
         block, us      100   101   100  2000    99
         then           480   481   480   480   479
     """
-    if not compiles_at_times(clock):
-        return clock
     process, calls, is_compiling = clock["process"], clock["calls"], clock["compiles"] > 0
     usual = {
         name: (clock[name] / calls).mask(is_compiling).groupby(process).transform("median") * calls

@@ -138,7 +138,7 @@ def _moved(delta: Delta | RunDelta) -> Section:
         for part in change.contributors
     ]
     columns = [names("category"), names("kind"), *numbers("difference"), names("verdict"), names("name")]
-    caption = "of each category, those that are known to have moved first"
+    caption = "in each category, what is known to have moved comes first"
     return Section.folded("What moved inside the categories", Table(columns, rows, caption))
 
 
