@@ -273,9 +273,9 @@ def commands_text() -> str:
     """Every command with its arguments and options."""
     import typer
 
-    from overhead_lens.__main__ import app
+    from overhead_lens.__main__ import application
 
-    return "\n".join(_command_lines((), typer.main.get_command(app)))
+    return "\n".join(_command_lines((), typer.main.get_command(application())))
 
 
 def _command_lines(path: tuple[str, ...], command: Any) -> Iterator[str]:

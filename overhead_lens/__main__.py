@@ -9,13 +9,13 @@ import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
 import typer
 
 from overhead_lens import __version__
-from overhead_lens.cli import baseline
 from overhead_lens.errors import (
     EXIT_INTERRUPTED,
     EXIT_MEASUREMENT,
@@ -35,13 +35,6 @@ _NO_READER = 141
 
 # If set, an internal error ends in its traceback instead of a line.
 _TRACEBACK = "OVERHEAD_LENS_TRACEBACK"
-
-app = typer.Typer(
-    name="overhead-lens",
-    help="Where every microsecond of a PyTorch call goes: a closed budget of real measurements.",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 _COMMANDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "Measure": {
@@ -81,20 +74,34 @@ _COMMANDS: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 _SETTINGS = {"run": {"ignore_unknown_options": True, "allow_interspersed_args": False}}
 
-for _panel, _commands in _COMMANDS.items():
-    for _name, _lines in _commands.items():
-        _command = getattr(importlib.import_module(f"overhead_lens.cli.{_name}"), _name)
+
+@cache
+def application(only: str = "") -> typer.Typer:
+    """All commands; or one alone if it has this name, since typer takes a tenth of a second to make the others."""
+    app = typer.Typer(
+        name="overhead-lens",
+        help="Where every microsecond of a PyTorch call goes: a closed budget of real measurements.",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_options)
+    commands = {name: (panel, lines) for panel, named in _COMMANDS.items() for name, lines in named.items()}
+    chosen = {name: what for name, what in commands.items() if name.removesuffix("_") == only}
+    for name, (panel, lines) in (chosen or commands).items():
         app.command(
-            _name.removesuffix("_"),
+            name.removesuffix("_"),
             cls=Command,
-            rich_help_panel=_panel,
-            epilog=examples(*_lines),
-            context_settings=_SETTINGS.get(_name),
-        )(_command)
-app.add_typer(baseline.app, name="baseline", rich_help_panel="Keep it fast")
+            rich_help_panel=panel,
+            epilog=examples(*lines),
+            context_settings=_SETTINGS.get(name),
+        )(getattr(importlib.import_module(f"overhead_lens.cli.{name}"), name))
+    if not chosen:
+        from overhead_lens.cli import baseline
+
+        app.add_typer(baseline.app, name="baseline", rich_help_panel="Keep it fast")
+    return app
 
 
-@app.callback(invoke_without_command=True)
 def _options(
     context: typer.Context,
     version: bool = typer.Option(False, "-V", "--version", help="Print the version and exit.", is_eager=True),
@@ -148,7 +155,9 @@ def main() -> None:
 
 def _run() -> int | None:
     """The exit code of the command, or of the answer to a shell that asks what could follow."""
-    return answer(app) if COMPLETE_VARIABLE in os.environ else app(standalone_mode=False)
+    if COMPLETE_VARIABLE in os.environ:
+        return answer(application())
+    return application(*sys.argv[1:2])(standalone_mode=False)
 
 
 def _complete_standard_streams() -> None:

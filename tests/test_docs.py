@@ -31,7 +31,7 @@ import typer
 
 import overhead_lens
 from docs import hooks
-from overhead_lens.__main__ import app
+from overhead_lens.__main__ import application
 from overhead_lens.documents.registry import SUMMARIES, json_schema
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from tests.cli.run import inside, lens
@@ -216,7 +216,7 @@ def test_the_options_of_a_command_exist(block: Block) -> None:
 
 @cache
 def program() -> Any:
-    return typer.main.get_command(app)
+    return typer.main.get_command(application())
 
 
 def parse(command: Any, arguments: list[str]) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.__main__ import app
+from overhead_lens.__main__ import application
 from tests.cli.run import lens
 
 BUILTIN = {"add1", "elementwise_sqrt", "gelu", "linear_loop", "row_col_sum", "split_stack", "sum_elements"}
 
 
 def commands() -> list[str]:
-    return [command.name or "" for command in app.registered_commands]
+    return [command.name or "" for command in application().registered_commands]
 
 
 def test_help_imports_nothing_heavy() -> None:

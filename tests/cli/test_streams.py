@@ -96,7 +96,7 @@ def test_a_defect_is_not_a_regression(tmp_path: Path) -> None:
     code = (
         "import overhead_lens.__main__ as program\n"
         "def app(**_): raise KeyError('x\\ny')\n"
-        "program.app = app\n"
+        "program.application = lambda *_: app\n"
         "program.main()"
     )
     command = [sys.executable, "-c", code]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from overhead_lens.__main__ import app
+from overhead_lens.__main__ import application
 from overhead_lens.errors import UsageError
 from overhead_lens.studies.history import store
 from overhead_lens.terminal.arguments import parse_share
@@ -25,7 +25,7 @@ from tests.drawn.processes import draw_process, thread
 from tests.drawn.runs import slow_run
 from tests.drawn.timelines import document, drawn
 
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
 COMMANDS = {**COMMANDS, **COMMANDS["baseline"].commands}
 OPTIONS = {
     (name, param.name): param

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from overhead_lens.__main__ import app
+from overhead_lens.__main__ import application
 from overhead_lens.target import builtin_paths
 from overhead_lens.terminal.completion import (
     complete_capture,
@@ -100,7 +100,7 @@ def test_after_the_colon_come_variants_and_functions(folder: Path) -> None:
 
 
 def context(**params: object) -> typer.Context:
-    made = typer.Context(typer.main.get_command(app))  # type: ignore[arg-type]
+    made = typer.Context(typer.main.get_command(application()))  # type: ignore[arg-type]
     made.params = params
     return made
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from overhead_lens.__main__ import app
+from overhead_lens.__main__ import application
 from overhead_lens.terminal.welcome import welcome
 from tests.cli.run import lens
 
@@ -26,7 +26,7 @@ def test_explanations_stand_beside_the_commands_where_there_is_room() -> None:
 
 
 def test_what_it_says_to_type_can_be_typed() -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
     said = [shlex.split(line) for line in welcome(60).splitlines() if line.startswith("  overhead-lens ")]
     assert {words[1] for words in said} <= set(commands)
 
