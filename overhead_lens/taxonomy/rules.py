@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,12 @@ def load_rules(path: Path = RULES_FILE) -> tuple[Rule, ...]:
 
 def all_rules(extra: Path | None = None) -> tuple[Rule, ...]:
     """The rules in ``extra``, then the built-in ones; raises as ``load_rules`` does."""
-    return (*(load_rules(extra) if extra else ()), *load_rules())
+    return (*(load_rules(extra) if extra else ()), *_built_in())
+
+
+@cache
+def _built_in() -> tuple[Rule, ...]:
+    return load_rules()
 
 
 def _parse_rule(entry: dict[str, Any], where: str) -> Rule:

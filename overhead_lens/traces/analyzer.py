@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,10 +22,6 @@ from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import categorical, joined, where
 from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
-from overhead_lens.traces.critical_path.analysis import PathAnalysis
-from overhead_lens.traces.critical_path.fragments import PathFragments
-from overhead_lens.traces.critical_path.graph import graph_of
-from overhead_lens.traces.critical_path.keep import fragments_of
 from overhead_lens.traces.critical_path.model import PART_COLUMNS
 from overhead_lens.traces.device import COMPUTE, DeviceTimeline
 from overhead_lens.traces.findings.find import findings
@@ -53,6 +50,10 @@ from overhead_lens.traces.pieces import HOST, IDLE, MEMORY, MODULE_CALLS, QUEUE,
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 from overhead_lens.traces.side_by_side import beside, side_by_side
 from overhead_lens.traces.window import Window
+
+if TYPE_CHECKING:
+    from overhead_lens.traces.critical_path.analysis import PathAnalysis
+    from overhead_lens.traces.critical_path.fragments import PathFragments
 
 
 def analyze_trace(
@@ -241,12 +242,17 @@ class Analyzer:
     @cached_property
     def paths(self) -> PathAnalysis:
         """The critical path of each step, or of the window."""
+        from overhead_lens.traces.critical_path.analysis import PathAnalysis
+        from overhead_lens.traces.critical_path.graph import graph_of
+
         graph = graph_of(self.trace, self.host, self.linked, self.threads)
         return PathAnalysis(graph, self.window, self.step_windows)
 
     @property
     def chains(self) -> PathFragments:
         """The chains of this trace that a path over several ranks needs."""
+        from overhead_lens.traces.critical_path.keep import fragments_of
+
         return fragments_of(self.paths, collective_rows(self._events, self.linked))
 
     @cached_property

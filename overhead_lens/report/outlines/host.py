@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from overhead_lens.budget.model import DeviceShare
 from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import Bar, Bars, Block, Cell, Column, Piece, Row, Section, Table
@@ -14,6 +14,9 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory, Part
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns
+
+if TYPE_CHECKING:
+    from overhead_lens.budget.model import DeviceShare
 
 _MOST_PIECES = 3
 _LEAST_SHARE = 0.01

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from overhead_lens.budget.model import Breakdown
-from overhead_lens.captures.directory import fields_of
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.units import format_ns, format_signed_ns
+
+if TYPE_CHECKING:
+    from overhead_lens.budget.model import Breakdown
 
 # Longer names would take the width of the figures beside them.
 _NAME_WIDTH = 40
@@ -105,6 +106,8 @@ def origin(
     directory: str, environment: Mapping[str, Any], named: Iterable[tuple[str, str]] = (), side: str = ""
 ) -> list[tuple[str, str]]:
     """Where a result comes from: names and texts, the ``named`` first; of a comparison with its ``side`` before each name."""
+    from overhead_lens.captures.directory import fields_of
+
     meta = fields_of(Path(directory))
     recorded = [(name, str(meta.get(name) or "")) for name in ("version", "command")]
     started = str(meta.get("started") or "").replace("T", " ", 1).removesuffix("+00:00")
