@@ -117,16 +117,17 @@ class Analyzer:
                 critical_path=self.paths.analysis() if self._with_path else None,
                 chains=self.chains if self._with_chains else None,
             )
+            figures = other.submit(lambda: launch_figures(self._events, self.devices, analysis.devices, analysis.steps))
             lost = lost_launches(self.trace, self.linked)
             return replace(
                 analysis,
-                launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
                 batch=input_batch(self.trace) if len(self._events) else None,
                 over_time=over_time(self.window, next(iter(threads.values()), None), self.devices),
                 findings=findings(self._recorded(analysis)),
                 issues=trace_issues(self.trace, analysis, self._timelines, self.linked, lost),
                 notes=trace_notes(self.trace, analysis, list(threads.values()), lost),
                 sequences=tuple(one.sequence for one in repeated.result()),
+                launch_figures=figures.result(),
             )
 
     def pieces(self) -> TracePieces:
