@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 _MOST_DIGITS = 12
 _COMPILES = "compiling the reader of large traces, once on this machine: up to 20 s"
 _TRACES = (".json", ".json.gz")
+
+# M_MMAP_MAX, M_TRIM_THRESHOLD and M_ARENA_MAX of glibc's malloc.h: all arrays on one heap, which never shrinks.
+_ONE_HEAP = ((-4, 0), (-1, -1), (-8, 1))
 
 
 BatchSizes = Annotated[
@@ -95,6 +100,7 @@ def analyze(
         # A trace that is named twice is one, not two ranks.
         paths = list(dict.fromkeys(paths))
     sizes = _batch_sizes(batch_sizes, len(paths))
+    _keep_freed_memory()
     begun = {}
     if not (diff or query or pftrace or dask):
         # Read aside, while this thread imports what takes as long.
@@ -126,6 +132,15 @@ def analyze(
         if tokens_per_step is not None:
             results = [_with_tokens(result, tokens_per_step) for result in results]
         _show_analyses(results, parquet, sizes, form=form)
+
+
+def _keep_freed_memory() -> None:
+    """Let the next arrays have the memory of freed ones, which Linux would take back and clear before."""
+    with contextlib.suppress(AttributeError):  # not glibc
+        if sys.platform == "linux":
+            mallopt = ctypes.CDLL(None).mallopt
+            for parameter, value in _ONE_HEAP:
+                mallopt(parameter, value)
 
 
 def _import_pandas() -> None:
