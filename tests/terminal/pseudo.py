@@ -25,6 +25,8 @@ if os.getsid(0) != os.getpid():
     os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 """
+# The place of the local modes in what termios gets.
+_LOCAL = 3
 _Process = subprocess.Popen[bytes] | Forked
 CTRL_A, CTRL_C, CTRL_E, TAB, ENTER = "\x01", "\x03", "\x05", "\t", "\r"
 
@@ -51,7 +53,7 @@ class Terminal:
         return self.text[begin : self._given]
 
     def pause(self, seconds: float) -> None:
-        """Let it go on; what it writes is read, for a Ctrl-C throws away what is not."""
+        """Let it go on; what it writes is read."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._read(0.01):
             pass
@@ -110,6 +112,10 @@ def _with_terminal(
     inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    # Else a typed Ctrl-C throws away what was written just before and is not read yet.
+    modes = termios.tcgetattr(theirs)
+    modes[_LOCAL] |= termios.NOFLSH
+    termios.tcsetattr(theirs, termios.TCSANOW, modes)
     with open(theirs, "wb", buffering=0) as stream:
         process = start(stream, {**inherited, "TERM": "xterm-256color", **env})
     try:
