@@ -22,7 +22,7 @@ LEAST_PROCESSES = 3
 LOOKS_EVERY = 2
 
 # What a capture, its budget, its picture and its report need, with what those import only when they come to it.
-_NEEDED = (
+NEEDED = (
     "overhead_lens.stored",
     "overhead_lens.export.capture",
     "overhead_lens.report.outlines.breakdown",
@@ -45,7 +45,7 @@ class Refining:
 
     def prepare(self) -> None:
         """Import what makes budgets, the last one included."""
-        for name in _NEEDED:
+        for name in NEEDED:
             import_module(name)
 
     def so_far(self, capture: Callable[[], Path], processes: int) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from overhead_lens.terminal.refine import NEEDED
 from tests.worker.warm import WORKERS, Forked, fork
 
 # The terminal becomes the controlling one, so that it turns a typed Ctrl-C into a signal; who is forked has a session already.
@@ -27,6 +28,8 @@ fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 """
 # The place of the local modes in what termios gets.
 _LOCAL = 3
+# What a profile imports, and its workers.
+_PROFILE = (*WORKERS, "overhead_lens.__main__", "overhead_lens.recorder.single", "tests.recorder.effort", *NEEDED)
 _Process = subprocess.Popen[bytes] | Forked
 CTRL_A, CTRL_C, CTRL_E, TAB, ENTER = "\x01", "\x03", "\x05", "\t", "\r"
 
@@ -95,10 +98,10 @@ def terminal(
 def forked_terminal(
     code: str, words: Sequence[str], cwd: Path, env: Mapping[str, str] = {}, size: tuple[int, int] = (24, 80)
 ) -> Iterator[Terminal]:
-    """The same for Python code and its arguments, where all that workers need is imported."""
+    """The same for Python code and its arguments, where all that a profile and its workers import is imported."""
 
     def start(theirs: IO[Any], env: Mapping[str, str]) -> _Process:
-        return fork(["-c", _CONTROL + code, *words], [theirs] * 3, cwd, env, WORKERS)
+        return fork(["-c", _CONTROL + code, *words], [theirs] * 3, cwd, env, _PROFILE)
 
     with _with_terminal(start, env, size) as seen:
         yield seen

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_USAGE
-from tests.cli.run import lens, scenario
+from tests.cli.run import TINY, lens, scenario
 from tests.recorder.effort import little_effort
 from tests.terminal.pseudo import CTRL_C, Terminal, forked_terminal
 
@@ -30,10 +30,10 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 pytestmark = pytest.mark.measures
 
 
-def profiling(folder: Path, *, sampled: bool = False, **env: str) -> AbstractContextManager[Terminal]:
-    """A profile in a terminal of its own; unless ``sampled``, its stacks are drawn."""
+def profiling(folder: Path, head: str = "", *, sampled: bool = False, **env: str) -> AbstractContextManager[Terminal]:
+    """A profile in a terminal of its own, of a file that begins with ``head``; unless ``sampled``, its stacks are drawn."""
     short = _SHORT.replace("PROCESSES", str(PROCESSES)).replace("SAMPLED", str(sampled))
-    words = ["profile", str(scenario(folder)), "-o", "capture"]
+    words = ["profile", str(scenario(folder, text=head + TINY)), "-o", "capture"]
     return forked_terminal(short, words, folder, {"PYTHONPATH": str(ROOT), **env}, size=(30, 100))
 
 
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_with_what_there_is(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_before_there_is_anything(tmp_path: Path) -> None:
-    with profiling(tmp_path) as seen:
+    with profiling(tmp_path, "import time\ntime.sleep(1)") as seen:
         seen.wait_for("warming up")
         seen.type(CTRL_C)
         assert seen.ended() == EXIT_INTERRUPTED

@@ -200,8 +200,9 @@ def _parent(acting: tuple[tuple[str, str], ...], modules: tuple[str, ...]) -> so
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command, environment = [str(_FORKING), *modules], {**os.environ, **dict(acting)}
     with its, open(os.devnull, "wb") as nothing:
-        if modules == WORKERS:  # another one has imported torch
-            _forked(command, environment, [its.fileno(), nothing.fileno(), 2], Path.cwd(), TORCH)
+        if base := next((each for each in (WORKERS, TORCH) if modules[: len(each)] == each != modules), None):
+            # Its process has imported the first of them.
+            _forked(command, environment, [its.fileno(), nothing.fileno(), 2], Path.cwd(), base)
         else:
             command = [sys.executable, *command]
             started = subprocess.Popen(command, stdin=its, stdout=nothing, env=environment, start_new_session=True)
