@@ -80,7 +80,7 @@ while seen < 5:
     work()
     seen += is_traced()
     if seen == 3:
-        time.sleep(4)
+        time.sleep(2)
         seen += 1
     marks.step()
     if seen == 4:

@@ -27,7 +27,7 @@ from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
 from overhead_lens.studies.attach.delta import compare_processes
 from overhead_lens.studies.attach.record import AttachRequest, default_rate_hz
 from overhead_lens.studies.attach.slowdown import Reading, slowdown
-from tests.cli.run import error_line, lens, lens_apart
+from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.drawn.processes import SEES, STEADY, S, draw_process, readings, thread
 from tests.drawn.speedscope import speedscope
@@ -310,8 +310,14 @@ def test_the_perfetto_trace_has_a_budget_and_the_stacks_of_each_thread(
 
 
 # ---------------------------------------------------------------- real processes
+@pytest.fixture(autouse=True)
+def load_is_read_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_PIECE_S", 0.05)
+
+
 def attach(pid: object, *options: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    done = lens("attach", pid, "--duration", 2, *options, cwd=cwd)
+    # About 150 stacks, of which those of the first half second and two standard deviations more are left out.
+    done = lens("attach", pid, "--duration", 1, "--rate", 100, *options, cwd=cwd)
     if done.returncode == 3 and "no permission" in done.stderr:
         pytest.skip(f"processes cannot be watched here: {done.stderr.strip()}")
     return done
@@ -338,9 +344,17 @@ def test_a_process_that_knows_nothing_of_it(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
+SHORTLY = """
+from overhead_lens.__main__ import main
+from overhead_lens.studies.attach import watch
+watch._PIECE_S = 0.05
+main()
+"""
+
+
 def started(*words: object, cwd: Path) -> Any:
     with open(os.devnull, "r+b") as nothing:
-        return fork(("-m", "overhead_lens", *words), [nothing] * 3, cwd, modules=COMMANDS)
+        return fork(("-c", SHORTLY, *words), [nothing] * 3, cwd, modules=COMMANDS)
 
 
 TURNS = """
@@ -361,9 +375,10 @@ while True:
 
 @pytest.mark.measures
 def test_threads_that_take_turns_wait_no_longer_than_their_clocks_leave(tmp_path: Path) -> None:
+    started("--version", cwd=tmp_path).wait()  # the first one takes seconds, for which the process would be busy
     with running(code=TURNS) as pid:
         placed = places(pid)
-        watching = started("attach", pid, "--duration", 5, "-o", "turns", cwd=tmp_path)
+        watching = started("attach", pid, "--duration", 2, "-o", "turns", cwd=tmp_path)
         await_that(lambda: is_watched(pid))
         while watching.poll() is None:
             # A sampler on the core of a thread would find it waiting.
@@ -529,7 +544,7 @@ def test_a_watch_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:
-    done = lens_apart("attach", 1, "--top", cwd=tmp_path)
+    done = lens("attach", 1, "--top", cwd=tmp_path)
     assert error_line(done) == "--top needs a terminal: run it in one, or leave out --top"
     done = lens("attach", 1, "--top", "--json", cwd=tmp_path)
     assert error_line(done) == "--json has no effect with --top, which stores nothing"
