@@ -204,6 +204,8 @@ def as_text(value: Any) -> str:
     """Text of a name, category, process or thread; JSON of other values."""
     if isinstance(value, str):
         return value
+    if type(value) is int:
+        return str(value)  # what json.dumps returns, in a tenth of its time
     return "" if value is None else json.dumps(value)
 
 
