@@ -16,6 +16,7 @@ from overhead_lens.captures.files import KINETO
 from overhead_lens.documents.analysis import trace_document
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.forms import to_html, to_markdown, to_notebook, to_text
 from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
@@ -69,7 +70,7 @@ def run_with(
     """A run of 20 bare steps whose recording is ``trace``."""
     rows = [*bare(*(20 * [wall_ns])), *stretch(Phase.TRACED, *traced_ns)]
     path = store(folder / "run", run_of(*rows, **meta), ([main(WORK, 100)],))
-    (path / KINETO).write_bytes(gzip.compress(trace))
+    (path / KINETO).write_bytes(gzip.compress(trace, compresslevel=1))
     return run_budget_of(path, CLASSIFIER)
 
 
@@ -96,7 +97,7 @@ def test_busy_time_is_the_traces_and_idle_time_the_rest_of_a_bare_step(tmp_path:
 
 
 def test_the_recording_is_told_as_analyze_tells_it(tmp_path: Path) -> None:
-    assert told(drawn_run(tmp_path)) == analyzed(tmp_path)
+    assert told(drawn_run(tmp_path)) == analyzed(read_trace(tmp_path / "run" / KINETO))
     (device,) = told(drawn_run(tmp_path / "again"))["device"]
     # From its first event's start to its last event's end.
     assert (device["span_ns"], device["busy_ns"], device["launch"]["count"]) == (82, 40, 3)
@@ -248,9 +249,9 @@ def told(found: RunBudget) -> dict[str, Any]:
     return traced
 
 
-def analyzed(folder: Path) -> dict[str, Any]:
+def analyzed(recording: Trace) -> dict[str, Any]:
     """The same of ``analyze``."""
-    analysis = analyze_trace(read_trace(folder / "run" / KINETO), CLASSIFIER)
+    analysis = analyze_trace(recording, CLASSIFIER)
     (trace,) = validated(trace_document(analysis).to_json())["traces"]
     names = ("device", "collectives", "findings", "launch_figures", "notes")
     steps = [{name: step[name] for name in ("step", "start_ns", "wall_ns", "device")} for step in trace["steps"]]
@@ -287,11 +288,11 @@ def busy_ns(events: pd.DataFrame, device: int) -> tuple[int, int]:
 def test_a_public_trace_in_the_place_of_the_recording(tmp_path: Path, name: str, graph_launches: float) -> None:
     trace = gzip.decompress(public_trace(name).read_bytes())
     found = run_with(tmp_path, trace, wall_ns=10_000_000_000, traced_ns=5 * [1])
-    assert told(found) == analyzed(tmp_path)
+    recording = read_trace(tmp_path / "run" / KINETO)
+    assert told(found) == analyzed(recording)
     assert found.device is not None
-    events = read_trace(tmp_path / "run" / KINETO).events
     for device in found.device.devices:
-        ns, steps = busy_ns(events, int(device.device))
+        ns, steps = busy_ns(recording.events, int(device.device))
         assert (device.busy_ns, found.device.steps) == (round(ns / steps), steps)
         assert device.busy_ns + device.idle_ns == found.wall.ns == sum(device.idle_blame.values()) + device.busy_ns
     assert found.device.devices[0].graph_launches_per_call == graph_launches
