@@ -96,12 +96,17 @@ def terminal(
 
 @contextlib.contextmanager
 def forked_terminal(
-    code: str, words: Sequence[str], cwd: Path, env: Mapping[str, str] = {}, size: tuple[int, int] = (24, 80)
+    code: str,
+    words: Sequence[object],
+    cwd: Path,
+    env: Mapping[str, str] = {},
+    size: tuple[int, int] = (24, 80),
+    modules: tuple[str, ...] = _PROFILE,
 ) -> Iterator[Terminal]:
-    """The same for Python code and its arguments, where all that a profile and its workers import is imported."""
+    """The same for Python code and its arguments, where modules are imported."""
 
     def start(theirs: IO[Any], env: Mapping[str, str]) -> _Process:
-        return fork(["-c", _CONTROL + code, *words], [theirs] * 3, cwd, env, _PROFILE)
+        return fork(["-c", _CONTROL + code, *words], [theirs] * 3, cwd, env, modules)
 
     with _with_terminal(start, env, size) as seen:
         yield seen

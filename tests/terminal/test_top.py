@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.studies.looping import running
-from tests.terminal.pseudo import CTRL_C, terminal
+from tests.terminal.pseudo import CTRL_C, forked_terminal
+from tests.worker.warm import COMMANDS
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _OTHER_SCREEN, _BACK = "\x1b[?1049h", "\x1b[?1049l"
@@ -23,6 +24,14 @@ print(flush=True)
 while True:
     work()
 """
+TOP = """
+from overhead_lens.__main__ import main
+try:
+    main()
+except SystemExit as end:
+    print("ended with", end.code or 0, flush=True)
+os.execvp("stty", ["stty", "-a"])
+"""
 
 pytestmark = pytest.mark.measures
 
@@ -31,9 +40,8 @@ pytestmark = pytest.mark.measures
 @pytest.mark.parametrize(("keys", "frames"), [("xq", 2), (CTRL_C, 1)], ids=["q", "Ctrl-C"])
 def test_watches_follow_each_other_until_a_key(tmp_path: Path, keys: str, frames: int) -> None:
     with running(code=BUSY) as pid:
-        top = f"{sys.executable} -m overhead_lens attach {pid} --top --duration 0.5"
-        command = ["sh", "-c", f"trap : INT; {top}; echo ended with $?; stty -a"]
-        with terminal(command, tmp_path, size=(60, 120)) as seen:
+        words = ["attach", pid, "--top", "--duration", "0.5"]
+        with forked_terminal(TOP, words, tmp_path, size=(60, 120), modules=COMMANDS) as seen:
             seen.wait_for(f"watching process {pid}; q ends")
             shown = [seen.wait_for("time watched") + seen.wait_for("q ends") for _ in range(frames)]
             seen.type(keys)
