@@ -43,8 +43,10 @@ def warmed_up(modules: list[str]) -> ModuleType:
     serve = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(serve)
     serve._import_package()
+    sys.path.insert(0, str(_PACKAGE.parent))
     for module in modules:
         importlib.import_module(module)
+    sys.path.remove(str(_PACKAGE.parent))
     tempfile.tempdir = None  # each program has its own
     # Else the end of each program would look at all that was imported here, and copy it.
     gc.freeze()

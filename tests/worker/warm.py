@@ -31,10 +31,7 @@ _SET_CHILD_SUBREAPER = 36
 # What any program with torch needs, what workers need also to compile, and the command line up to a report of a run.
 TORCH = ("overhead_lens.worker.operations",)
 WORKERS = (*TORCH, COMPILER)
-COMMANDS = (
-    *("overhead_lens.cli.run", "overhead_lens.studies.run.analysis", "overhead_lens.studies.run.record"),
-    *("overhead_lens.report.forms", "overhead_lens.report.outlines.run", "overhead_lens.terminal.output"),
-)
+COMMANDS = ("tests.worker.commands",)
 
 _AT_START = (
     "PYTHON",
