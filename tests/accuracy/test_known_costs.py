@@ -21,7 +21,7 @@ pytestmark = pytest.mark.measures
 
 COST_NS = 100_000
 ATTEMPTS = 3
-SAMPLES = 250
+SAMPLES = 120
 
 NATIVE = ["allocation, eager", "dispatch, eager", "kernel, eager", "binding, eager"]
 PYTHON = ["user_code, eager", "library_code, eager"]

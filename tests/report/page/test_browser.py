@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ CLASSIFIER = default_classifier()
 MOST_BYTES = 1_500_000
 
 
+@cache
 def budget(name: str) -> Any:
     return load_directory(REFERENCE / name, CLASSIFIER)
 
