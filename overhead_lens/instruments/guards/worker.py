@@ -78,8 +78,9 @@ def list_guards(session: Session) -> dict[str, Any]:
     except Exception as error:
         warm, cold = {}, {}
         listed["reason"] = f"the guards cannot be timed: {first_line(error)}"
+    files = _files_of_modules()
     listed["guards"] = [
-        {**_describe(leaf), "warm_ns": warm.get(number), "cold_ns": cold.get(number), "reason": leaf.reason}
+        {**_describe(leaf, files), "warm_ns": warm.get(number), "cold_ns": cold.get(number), "reason": leaf.reason}
         for number, leaf in enumerate(leaves)
     ]
     if -1 in warm:
@@ -155,17 +156,19 @@ def _is_inbuilt(module: torch.nn.Module) -> bool:
     return is_torchs or getattr(type(module), "_dynamo_marked_static", False)
 
 
-def _whole(place: str) -> str:
-    """The place with the letter that torch's ``shorten_filename`` cuts off a path with no folder in common with torch's own."""
-    path, _, line = place.partition(":")
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return next((f"{file}:{line}" for file in files if isinstance(file, str) and file[2:] == path), place)
+def _files_of_modules() -> dict[str, str]:
+    """Files by what torch's ``shorten_filename`` leaves of a path with no folder in common with torch's own."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return {file[2:]: file for file in reversed(files) if isinstance(file, str)}
 
 
-def _describe(leaf: _Leaf) -> dict[str, Any]:
+def _describe(leaf: _Leaf, files: Mapping[str, str]) -> dict[str, Any]:
     text = " and ".join(leaf.guard.verbose_code_parts())
     cause = _CAUSE.search(text)
-    place = None if cause is None else _whole(cause["place"] or cause["only"])
+    place = None
+    if cause is not None:
+        path, _, number = (cause["place"] or cause["only"]).partition(":")
+        place = f"{files.get(path, path)}:{number}"
     line = None if cause is None or not cause["line"] else cause["line"].strip()
     return {
         "type": type(leaf.guard).__name__,
