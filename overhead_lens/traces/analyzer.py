@@ -347,6 +347,7 @@ def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
     """The ``ProfilerStep#N`` annotations of the host, in order of start."""
     is_step = where(events["name"], torch_names.PROFILER_STEP.match) & where(events["cat"], HOST_EVENTS.__contains__)
-    steps = events[is_step].sort_values("start_ns", kind="stable")
-    numbers = [int(name.rpartition("#")[2]) for name in steps["name"]]
-    return list(zip(numbers, map(Window, steps["start_ns"].tolist(), steps["dur_ns"].tolist()), strict=True))
+    rows, start_ns, dur_ns = np.flatnonzero(is_step), events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    rows = rows[np.argsort(start_ns[rows], kind="stable")]
+    numbers = [int(name.rpartition("#")[2]) for name in events["name"].array[rows]]
+    return list(zip(numbers, map(Window, start_ns[rows].tolist(), dur_ns[rows].tolist()), strict=True))

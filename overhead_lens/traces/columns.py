@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -38,5 +38,11 @@ def categorical(texts: Iterable[str], codes: Ints) -> Any:
 
 def where(column: pd.Series, test: Callable[[str], object]) -> Bools:
     """Bool per row of a categorical column: whether its text passes."""
-    passes: Bools = passing(column.cat.categories, test)[column.cat.codes.to_numpy()]
+    names = coded(column)
+    passes: Bools = passing(names.categories.tolist(), test)[names.codes]
     return passes
+
+
+def coded(column: pd.Series) -> pd.Categorical:
+    """A categorical column as its codes and categories; ``column.cat.codes`` would make a series of them each time."""
+    return cast(pd.Categorical, column.array)

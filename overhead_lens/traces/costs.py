@@ -9,6 +9,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.budgets import Cost
+from overhead_lens.traces.columns import coded
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.host_budget import ThreadPieces
@@ -46,8 +47,8 @@ def kernel_estimate(host: HostEvents, threads: Iterable[ThreadPieces]) -> Ints:
 def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
     """Device events by name and their summed duration, and a row for all behind the costliest ``_MOST``."""
     rows = np.flatnonzero(events["device"].to_numpy() >= 0)
-    name = events["name"].cat
-    codes, dur_ns = name.codes.to_numpy()[rows].astype(np.int64), events["dur_ns"].to_numpy()[rows]
+    name = coded(events["name"])
+    codes, dur_ns = name.codes[rows].astype(np.int64), events["dur_ns"].to_numpy()[rows]
     kinds = np.zeros(len(name.categories), dtype=np.int64)
     kinds[codes[::-1]] = device_kinds(events, rows[::-1])
     named = [KINDS[kind] for kind in kinds.tolist()]

@@ -24,7 +24,7 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
-from overhead_lens.traces.columns import passing
+from overhead_lens.traces.columns import coded, passing
 from overhead_lens.traces.host import of_each, threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, union
@@ -94,7 +94,7 @@ class DeviceTimeline:
         self.linked = linked.chosen(chosen)
         self._rows = self.linked.rows
         self.start_ns = self._event_start_ns[self._rows]
-        self.is_first = (self.linked.launch >= 0) & ~pd.Series(self.linked.launch).duplicated().to_numpy()
+        self.is_first = (self.linked.launch >= 0) & ~pd.Index(self.linked.launch).duplicated()
         called_ns = self._event_start_ns[self.linked.launch[self.is_first]]
         self.queue = queue_of(called_ns, self.start_ns[self.is_first])
         self._dur_ns = events["dur_ns"].to_numpy()[self._rows]
@@ -213,12 +213,12 @@ class DeviceTimeline:
 
 def device_kinds(events: pd.DataFrame, rows: Ints) -> Ints:
     """Number in ``KINDS`` of device events, given by their rows in the event frame, by name and category."""
-    name, cat = events["name"].cat, events["cat"].cat
-    codes = name.codes.to_numpy()[rows]
+    name, cat = coded(events["name"]), coded(events["cat"])
+    codes = name.codes[rows]
     used = np.flatnonzero(np.bincount(codes))
     kinds = np.full(len(name.categories), COMPUTE)
     kinds[used] = [_kind_by_name(name.categories[code]) for code in used.tolist()]
-    is_copy = passing(cat.categories, COPY_CATEGORIES.__contains__)[cat.codes.to_numpy()[rows]]
+    is_copy = passing(cat.categories, COPY_CATEGORIES.__contains__)[cat.codes[rows]]
     return np.where(is_copy, COPY, kinds[codes])
 
 

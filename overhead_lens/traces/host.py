@@ -19,7 +19,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
 from overhead_lens.taxonomy.rules import NEUTRAL, Attribution
-from overhead_lens.traces.columns import passing, where
+from overhead_lens.traces.columns import coded, passing, where
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import Nesting, Segments, laid_over, nearest, sweep
 from overhead_lens.traces.window import Window
@@ -101,9 +101,9 @@ class HostEvents:
 
 def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     """Select and classify the host events of an event frame."""
-    cat, name = events["cat"].cat, events["name"].cat
+    cat, name = coded(events["cat"]), coded(events["name"])
     rows, of_thread = _with_pauses(events, np.flatnonzero(where(events["cat"], HOST_EVENTS.__contains__)))
-    cat_codes, name_codes = (column.codes.to_numpy()[rows].astype(np.int64) for column in (cat, name))
+    cat_codes, name_codes = (column.codes[rows].astype(np.int64) for column in (cat, name))
     thread, threads = threads_of(events, of_thread)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
     numbers = {attribution: at for at, attribution in enumerate((EXTENSION, KERNEL, UNKNOWN, _USER))}
@@ -200,9 +200,9 @@ def of_each(number: Ints, count: int) -> list[Ints]:
 
 def threads_of(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
     """The thread of each row as a number, and (pid, tid) by number."""
-    pid, tid = events["pid"].cat, events["tid"].cat
+    pid, tid = coded(events["pid"]), coded(events["tid"])
     count = max(1, len(tid.categories))
-    number, keys = distinct(pid.codes.to_numpy()[rows].astype(np.int64) * count + tid.codes.to_numpy()[rows])
+    number, keys = distinct(pid.codes[rows].astype(np.int64) * count + tid.codes[rows])
     return number, [(pid.categories[key // count], tid.categories[key % count]) for key in keys.tolist()]
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
-from overhead_lens.traces.columns import where
+from overhead_lens.traces.columns import coded, where
 from overhead_lens.traces.host import RUNTIME, HostEvents
 from overhead_lens.traces.intervals import cut, distinct_values
 
@@ -63,12 +63,12 @@ def _ranks(events: pd.DataFrame, calls: Ints, work: Ints) -> tuple[Ints, int]:
 
     Tools that merge the traces of several ranks into one file leave the correlations as they are.
     """
-    codes, pids = events["pid"].cat.codes.to_numpy(), events["pid"].cat.categories
-    prefixes = [pid.rstrip("0123456789") for pid in pids]
-    able, needed = ({prefixes[code] for code in np.flatnonzero(np.bincount(codes[rows]))} for rows in (calls, work))
+    pid = coded(events["pid"])
+    prefixes = [text.rstrip("0123456789") for text in pid.categories]
+    able, needed = ({prefixes[code] for code in np.flatnonzero(np.bincount(pid.codes[rows]))} for rows in (calls, work))
     ranks = sorted(able) if needed <= able else []
     number = np.array([ranks.index(prefix) if prefix in ranks else 0 for prefix in prefixes] or [0])
-    return number[codes], max(1, len(ranks))
+    return number[pid.codes], max(1, len(ranks))
 
 
 def runtime_rows(events: pd.DataFrame) -> Ints:

@@ -32,7 +32,7 @@ def described_collectives(
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     chosen = _chosen(events, linked)
     rows, launch = linked.rows[chosen], linked.launch[chosen]
-    names = events["name"].iloc[rows]
+    names = events["name"].array[rows]
     arguments = trace.arguments(rows.tolist())
     device = events["device"].to_numpy()[rows]
     hidden_ns = _hidden(start_ns[rows], dur_ns[rows], device, compute)

@@ -12,7 +12,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.work import MOST_PRODUCTS
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import where
+from overhead_lens.traces.columns import coded, where
 from overhead_lens.traces.counters.model import ProductRate
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.launches import Linked, launching_operators
@@ -54,8 +54,8 @@ def product_rates(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple
     device_ns = _device_ns(trace, host, linked, candidates)
     rows = candidates[device_ns > 0]
     taken: defaultdict[tuple[str, _Shape, str], list[int]] = defaultdict(list)
-    name = trace.events["name"].cat
-    codes = name.codes.to_numpy()[rows].tolist()
+    name = coded(trace.events["name"])
+    codes = name.codes[rows].tolist()
     for code, ns, arguments in zip(
         codes, device_ns[device_ns > 0].tolist(), trace.arguments(rows.tolist()), strict=True
     ):

@@ -20,7 +20,7 @@ from overhead_lens.readers.kineto.event import COPY_CATEGORIES, integer
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import where
+from overhead_lens.traces.columns import coded, where
 from overhead_lens.traces.counters.metrics import adds_up, flop
 from overhead_lens.traces.counters.model import RangedKernel
 from overhead_lens.traces.host import HostEvents
@@ -89,9 +89,9 @@ def _joined(
 
 
 def _same_names(events: pd.DataFrame, rows: Ints, kernels: Ints) -> bool:
-    codes, texts = events["name"].cat.codes.to_numpy(), events["name"].cat.categories
-    named = np.array([texts[code] != MISSING for code in codes[rows].tolist()])
-    return bool((codes[rows][named] == codes[kernels][named]).all())
+    name = coded(events["name"])
+    named = np.array([name.categories[code] != MISSING for code in name.codes[rows].tolist()])
+    return bool((name.codes[rows][named] == name.codes[kernels][named]).all())
 
 
 def _kernel(

@@ -59,7 +59,7 @@ def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[
     """Every counter of a trace, in the order of the file; the last value that is written on change counts until ``end_ns``."""
     made = []
     keys = ["pid", "tid", "cat", "name", "series"]
-    for key, own in counters.groupby(keys, sort=False, observed=True):
+    for key, own in counters.groupby(keys, sort=False, observed=True) if len(counters) else ():
         pid, _, cat, name, series = map(str, key)
         ordered = own.sort_values("start_ns", kind="stable")
         start_ns = ordered["start_ns"].to_numpy()

@@ -8,6 +8,7 @@ import numpy as np
 
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
+from overhead_lens.traces.columns import coded
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
 from overhead_lens.traces.device import COPY, device_kinds
 from overhead_lens.traces.intervals import distinct_values
@@ -33,8 +34,9 @@ class DeviceWork:
     def __init__(self, trace: Trace, rows: Ints) -> None:
         events = trace.events
         self.rows = rows
-        self.names = list(events["name"].cat.categories)
-        self.name = events["name"].cat.codes.to_numpy()[rows].astype(np.int64)
+        name = coded(events["name"])
+        self.names = name.categories.tolist()
+        self.name = name.codes[rows].astype(np.int64)
         self.device = events["device"].to_numpy()[rows]
         self.start_ns = events["start_ns"].to_numpy()[rows]
         self.dur_ns = events["dur_ns"].to_numpy()[rows]

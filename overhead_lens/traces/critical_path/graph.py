@@ -165,18 +165,16 @@ class _Builder:
     def _launch_points(self) -> Ints:
         """For each device event, when its launch released it: the call's return, or an earlier start of its first event."""
         work = self.work
-        call = np.maximum(work.launch, 0)
         known = work.launch >= 0
         if not known.any():
             return work.start_ns
-        first = pd.Series(work.start_ns[known]).groupby(work.launch[known]).min()
-        first_ns = first.reindex(call, fill_value=0).to_numpy()
-        lasting = pd.Series((work.end_ns > work.start_ns)[known]).groupby(work.launch[known]).min()
-        point_ns = np.minimum(self._start_ns[call] + self._dur_ns[call], first_ns)
+        first_ns = np.full(len(self._start_ns), np.iinfo(np.int64).max)
+        np.minimum.at(first_ns, work.launch[known], work.start_ns[known])
+        point_ns = np.minimum(self._start_ns + self._dur_ns, first_ns)
         # At one instant a node that is start and end of an event comes before the host's.
-        short = ~lasting.reindex(call, fill_value=True).to_numpy(dtype=bool)
-        point_ns = np.where(short & (point_ns == first_ns), self._start_ns[call], point_ns)
-        return np.where(known, point_ns, work.start_ns)
+        short = work.launch[known & (work.end_ns == work.start_ns)]
+        point_ns[short] = np.where(point_ns == first_ns, self._start_ns, point_ns)[short]
+        return np.where(known, point_ns[work.launch], work.start_ns)
 
     def _made_chains(self) -> list[Chain]:
         """The chain of each thread; none in a trace without length, whose threads have no pieces."""

@@ -94,7 +94,7 @@ def synchronizations(trace: Trace) -> Synchronizations:
     """Read the synchronization events of a trace."""
     rows = np.flatnonzero(where(trace.events["cat"], lambda cat: cat == _SYNC))
     streams, events, waits = {}, {}, []
-    names = trace.events["name"].iloc[rows]
+    names = trace.events["name"].array[rows]
     for name, arguments in zip(names, trace.arguments(rows.tolist()), strict=True):
         kind = str(arguments.get(_KIND, name))
         device, stream, correlation = (integer(arguments.get(key)) for key in ("device", "stream", "correlation"))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.traces.columns import coded
 from overhead_lens.traces.device import device_kinds
 from overhead_lens.traces.host import distinct
 from overhead_lens.traces.intervals import distinct_values
@@ -56,8 +57,9 @@ def device_work(events: pd.DataFrame, linked: Linked) -> PathWork:
     """All device events of a trace."""
     frame = {name: events[name].to_numpy() for name in ("start_ns", "dur_ns", "device", "stream", "correlation")}
     rows, launch = linked.rows, linked.launch
-    code = events["name"].cat.codes.to_numpy()[rows].astype(np.int64)
-    spelled = np.argsort(np.argsort(np.array([str(text) for text in events["name"].cat.categories] or [""])))
+    name = coded(events["name"])
+    code = name.codes[rows].astype(np.int64)
+    spelled = np.argsort(np.argsort(np.array([str(text) for text in name.categories] or [""])))
     start_ns = frame["start_ns"][rows]
     end_ns = start_ns + frame["dur_ns"][rows]
     device, stream = frame["device"][rows], frame["stream"][rows]

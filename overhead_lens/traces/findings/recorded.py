@@ -14,7 +14,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, QUEUE
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.budgets import TraceBudgets
-from overhead_lens.traces.columns import passing
+from overhead_lens.traces.columns import coded, passing
 from overhead_lens.traces.device import COPY, DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.sentences import sentence
@@ -155,10 +155,10 @@ class Recorded:
 
     def of_copies(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
         """The same by the name of each call's copy, if known."""
-        names = self.events["name"].cat
+        names = coded(self.events["name"])
         rows = self.host.rows[calls]
         copies = np.where(self.launched[rows] >= 0, self.launched[rows], rows)
-        codes = names.codes.to_numpy()[copies].astype(np.int64)
+        codes = names.codes[copies].astype(np.int64)
         return evidence(list(names.categories), codes, ns, lambda at: self.place(int(calls[at])))
 
     @cached_property
@@ -183,8 +183,8 @@ class Recorded:
 
     def of_work(self, device: DeviceTimeline, at: Ints, ns: Ints) -> tuple[Evidence, ...]:
         """Device events by name with their counted time, and the place of the longest one's launch."""
-        name = self.events["name"].cat
-        codes = name.codes.to_numpy()[device.linked.rows[at]].astype(np.int64)
+        name = coded(self.events["name"])
+        codes = name.codes[device.linked.rows[at]].astype(np.int64)
         return evidence(
             list(name.categories), codes, ns, lambda one: self.place_of_row(int(device.linked.launch[at[one]]))
         )

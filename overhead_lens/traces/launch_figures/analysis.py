@@ -79,7 +79,7 @@ class _DeviceKernels:
         known, is_graph = launch >= 0, device.linked.is_graph[kernels]
         called = np.where(known, start_ns[launch], start_ns[rows])
         # Kernels come in order of start: the first kernel of a graph represents its launch.
-        term = known & ~(is_graph & pd.Series(launch).duplicated().to_numpy())
+        term = known & ~(is_graph & pd.Index(launch).duplicated())
         latency = np.where(term, start_ns[rows] - called, 0)
         self._repaired = int((latency < 0).sum())
         latency = np.maximum(latency, 0)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import passing
+from overhead_lens.traces.columns import coded, passing
 from overhead_lens.traces.host import HostEvents, of_each
 from overhead_lens.traces.intervals import distinct_values, union
 from overhead_lens.traces.launches import Linked
@@ -91,8 +91,8 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked, launching_
     """Device events stream by stream."""
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     device, stream = (events[name].to_numpy()[linked.rows] for name in ("device", "stream"))
-    name = events["name"].cat
-    codes = name.codes.to_numpy()[linked.rows].astype(np.int64)
+    name = coded(events["name"])
+    codes = name.codes[linked.rows].astype(np.int64)
     starts, durations = start_ns[linked.rows], dur_ns[linked.rows]
     order = ordered(starts, durations, _by_text(codes, list(name.categories)))
     for key in (stream, device):

@@ -18,7 +18,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Ints, taken
 from overhead_lens.traces.analyzer import Analyzer
-from overhead_lens.traces.columns import where
+from overhead_lens.traces.columns import coded, where
 from overhead_lens.traces.host import OPERATORS
 from overhead_lens.traces.intervals import cut
 from overhead_lens.traces.launches import launching_operators, runtime_rows
@@ -80,13 +80,13 @@ def _owned(side: Analyzer, windows: Sequence[Window]) -> tuple[_Owned, dict[str,
         pieces = next(iter(side.threads.values()))
         host = _within(windows, pieces.start_ns, pieces.dur_ns, pieces.name, pieces.names)
     events = side.trace.events
-    name = events["name"].cat
+    name = coded(events["name"])
     names = [*name.categories, IDLE]
     devices = {}
     for device in side.devices:
         rows = device.linked.rows
         segments = sweep(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows], side.window.bounds)
-        codes = np.append(name.codes.to_numpy()[rows], len(names) - 1).astype(np.int64)
+        codes = np.append(name.codes[rows], len(names) - 1).astype(np.int64)
         devices[str(device.number)] = _within(windows, segments.start_ns, segments.dur_ns, codes[segments.owner], names)
     return host, devices
 
@@ -123,7 +123,7 @@ def _counted(analyzer: Analyzer, windows: Sequence[Window], *, per_step: bool) -
         "kernel": linked.rows[chosen],
         "launch": (calls := runtime_rows(events))[inside[calls]],
     }
-    codes = events["name"].cat.codes.to_numpy()
+    codes = coded(events["name"]).codes
     totals = {
         (kind, name): sums for kind, at in rows.items() for (name,), sums in _by_names(events, at, codes[at]).items()
     }
