@@ -21,6 +21,7 @@ captures' scatter about their segment's median (median absolute deviation), or f
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -145,8 +146,9 @@ def _test(series: Floats, errors: Floats) -> tuple[float, float]:
         return 1.0, 0.0
     statistics = np.empty(0)
     # The first few orders suffice where nothing changed.
-    for orders in (_orders(len(series))[:_FIRST], _orders(len(series))[_FIRST:]):
-        statistics = np.concatenate([statistics, _largest(_ranks(series), _weights(series, errors), orders)])
+    orders, ranks, weights = _orders(len(series)), _ranks(series), _weights(series, errors)
+    for some in (orders[:, :_FIRST], orders[:, _FIRST:]):
+        statistics = np.concatenate([statistics, _largest(ranks, weights, some)])
         p_value = float(np.mean(statistics >= statistics[0] * (1 - 1e-9)))
         if p_value > 2 * ALPHA:
             break
@@ -155,15 +157,15 @@ def _test(series: Floats, errors: Floats) -> tuple[float, float]:
 
 def _largest(ranks: Floats, weights: Floats, orders: npt.NDArray[np.intp]) -> Floats:
     """The largest statistic of all cuts, float64, shape ``(orders,)``."""
-    weighted, weight = np.cumsum((ranks * weights)[orders], axis=1), np.cumsum(weights[orders], axis=1)
-    cuts = slice(LEAST_CAPTURES - 1, orders.shape[1] - LEAST_CAPTURES)
-    left, total = weight[:, cuts], weight[:, -1:]
-    right = total - left
-    sums, whole = weighted[:, cuts], weighted[:, -1:]
-    # Standardized by its largest possible value, so that series are comparable.
-    statistics = np.abs(sums / left - (whole - sums) / right) * np.sqrt(left * right) / total
-    largest: Floats = statistics.max(axis=1)
-    return largest
+    left, sums = weights.take(orders), (weights * (ranks - weights @ ranks / weights.sum())).take(orders)
+    for columns in (left, sums):
+        # A cumulative sum; numpy's own takes ten times as long.
+        for before, row in itertools.pairwise(columns):
+            row += before
+    cuts, right = slice(LEAST_CAPTURES - 1, len(orders) - LEAST_CAPTURES), left[-1] - left
+    # The difference of the means of both sides, over its largest possible value: so series are comparable.
+    squares: Floats = (sums[cuts] ** 2 / (left[cuts] * right[cuts])).max(axis=0)
+    return np.sqrt(squares)
 
 
 def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
@@ -173,8 +175,9 @@ def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
     """
     scale = _weights(series, errors) ** 0.5
     cuts = range(LEAST_CAPTURES, len(series) - LEAST_CAPTURES + 1)
-    left = [scale[:cut] @ np.abs(series[:cut] - np.median(series[:cut])) for cut in cuts]
-    right = [scale[cut:] @ np.abs(series[cut:] - np.median(series[cut:])) for cut in cuts]
+    before, behind = _medians(series.tolist()), _medians(series[::-1].tolist())[::-1]
+    left = [scale[:cut] @ np.abs(series[:cut] - before[cut - 1]) for cut in cuts]
+    right = [scale[cut:] @ np.abs(series[cut:] - behind[cut]) for cut in cuts]
     distance = np.add(left, right)
     best = int(distance.argmin())
     typical = max(float(distance[best]) / len(series), 1e-12 * float(distance.max()))
@@ -183,6 +186,17 @@ def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
     cumulative = np.cumsum(likelihood[order]) / likelihood.sum()
     likely = order[: 1 + int(np.searchsorted(cumulative, _HELD))]
     return cuts[best], cuts[int(likely.min())], cuts[int(likely.max())]
+
+
+def _medians(series: Sequence[float]) -> list[float]:
+    """The median of the values up to and including each."""
+    ordered: list[float] = []
+    medians = []
+    for value in series:
+        bisect.insort(ordered, value)
+        middle = len(ordered) // 2
+        medians.append((ordered[middle] + ordered[~middle]) / 2)
+    return medians
 
 
 def _ranks(series: Floats) -> Floats:
@@ -202,9 +216,9 @@ def _weights(series: Floats, errors: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _orders(count: int) -> npt.NDArray[np.intp]:
-    """The given order, then random ones, shape ``(1 + PERMUTATIONS, count)``."""
+    """The given order, then random ones, as columns: shape ``(count, 1 + PERMUTATIONS)``."""
     draws = np.random.default_rng(_SEED).random((PERMUTATIONS, count))
-    return np.concatenate([np.arange(count)[None, :], draws.argsort(axis=1)])
+    return np.concatenate([np.arange(count)[:, None], draws.argsort(axis=1).T], axis=1)
 
 
 def _spread(values: Floats, errors: Floats, bounds: Sequence[int]) -> tuple[Floats, int]:
