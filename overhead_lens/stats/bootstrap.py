@@ -76,8 +76,8 @@ def median_over_processes(per_process: Sequence[Floats], *, statistic: str = "me
         per_process: Values of each process, not below 0.
         statistic: ``median`` of a process's blocks, or ``mean`` for counts that are 0 in most blocks.
     """
-    reduce = np.median if statistic == "median" else np.mean
-    own = [float(reduce(blocks)) for blocks in per_process]
+    reduce, alone = (np.median, _median) if statistic == "median" else (np.mean, np.mean)
+    own = [float(alone(blocks)) for blocks in per_process]
     value, processes = float(np.median(own)), len(own)
     random = np.random.default_rng(_SEED)
     resampled = _values(per_process, own, reduce, random)
@@ -170,8 +170,12 @@ def _differences(resampled: Floats, chosen: npt.NDArray[np.int64], value: float)
 
 
 def _medians(resampled: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
-    # For few processes, sorting takes about half the time of np.median.
-    ordered = np.sort(np.take_along_axis(resampled, chosen, axis=0), axis=0)
+    return _median(np.take_along_axis(resampled, chosen, axis=0))
+
+
+def _median(values: Floats) -> Floats:
+    """The medians along the first axis; of few values in half the time of ``np.median``."""
+    ordered = np.sort(values, axis=0)
     middle = len(ordered) // 2
     medians: Floats = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
     return medians
