@@ -161,7 +161,7 @@ def _largest(ranks: Floats, weights: Floats, orders: npt.NDArray[np.intp]) -> Fl
     for columns in (left, sums):
         # A cumulative sum; numpy's own takes ten times as long.
         for before, row in itertools.pairwise(columns):
-            row += before
+            np.add(before, row, out=row)
     cuts, right = slice(LEAST_CAPTURES - 1, len(orders) - LEAST_CAPTURES), left[-1] - left
     # The difference of the means of both sides, over its largest possible value: so series are comparable.
     squares: Floats = (sums[cuts] ** 2 / (left[cuts] * right[cuts])).max(axis=0)
