@@ -29,14 +29,15 @@ def device_share(
     events: pd.DataFrame, calls: int, wall_ns: int, kind: str, classifier: Classifier
 ) -> tuple[DeviceShare | None, tuple[str, ...]]:
     """The busiest device's share of a call of ``wall_ns`` (bare), and warnings; None for a trace without device work."""
-    analyzer = Analyzer(Trace("", events, len(events), 0), classifier)
+    trace = Trace("", events, len(events), 0)
+    analyzer = Analyzer(trace, classifier)
     loop = events[events["name"] == LOOP_EVENT].head(1)
     if not analyzer.devices or loop.empty:
         return None, ()
     start_ns = int(loop["start_ns"].iloc[0])
     window = (start_ns, start_ns + int(loop["dur_ns"].iloc[0]))
     device = max(analyzer.devices, key=lambda candidate: candidate.busy.within(window))
-    share, busy_ns = bare_share(device, kind, [window], calls, wall_ns, profiler_pauses(events))
+    share, busy_ns = bare_share(device, kind, [window], calls, wall_ns, profiler_pauses(trace.columns))
     warnings = []
     if len(analyzer.devices) > 1:
         warnings.append(
@@ -88,7 +89,7 @@ def bare_share(
         graph_launches_per_call=launch.graph_launches / calls,
         top=tuple(
             DeviceKernel(kernel.name, kernel.category, kernel.count / calls, round(kernel.total_ns * scale))
-            for kernel in kernel_costs(started)[:LISTED_KERNELS]
+            for kernel in kernel_costs(device.events, started)[:LISTED_KERNELS]
         ),
     )
     return share, recorded_ns

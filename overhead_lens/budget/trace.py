@@ -34,6 +34,7 @@ from overhead_lens.correction.event_cost import (
 from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.model import Events, columns_of
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Bools, Floats, Ints
 from overhead_lens.taxonomy import torch_names
@@ -104,7 +105,7 @@ def trace_budget(
     """
     host, window = loop_events(events, with_backward=True)
     calls = max(1, timing.calls)
-    pauses = profiler_pauses(events)
+    pauses = profiler_pauses(columns_of(events))
     faults_ns = (timing.traced_faults - timing.bare_faults) * timing.fault_ns
     taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns - pauses.within(window)
     if not costs:
@@ -192,10 +193,10 @@ def _event_costs(classes: Sequence[str], costs: Costs, taken_ns: float) -> list[
     return [known.get(name, of_call) for name in classes]
 
 
-def profiler_pauses(events: pd.DataFrame) -> Union:
+def profiler_pauses(events: Events) -> Union:
     """When the profiler itself stopped the recorded thread: not time of the call."""
-    pauses = events[pausing(events)]
-    return union(pauses["start_ns"].to_numpy(), pauses["dur_ns"].to_numpy())
+    pauses = pausing(events)
+    return union(events["start_ns"][pauses], events["dur_ns"][pauses])
 
 
 def _without(segments: Segments, pauses: Union) -> Segments:

@@ -231,7 +231,7 @@ class _Run:
             return None
         trace = read_trace(path)
         starts_ns = self.steps.loc[self.steps["phase"] == Phase.TRACED, "start_ns"].tolist()
-        windows = [(number, window) for number, window in step_windows(trace.events) if number < len(starts_ns)]
+        windows = [(number, window) for number, window in step_windows(trace.columns) if number < len(starts_ns)]
         if not windows:
             return None
         moved_ns = round(float(np.median([starts_ns[number] - window.start_ns for number, window in windows])))

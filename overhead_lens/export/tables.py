@@ -54,13 +54,13 @@ def _events(analyzed: Analyzed) -> pa.Table:
     events, names = analyzed.trace.events, analyzed.trace.thread_names
     columns: dict[str, Any] = {"rank": pa.repeat(pa.scalar(analyzed.analysis.rank, pa.int64()), len(events))}
     columns |= _columns(events, *events.columns)
-    number, threads = threads_of(events, np.arange(len(events)))
+    number, threads = threads_of(analyzed.trace.columns, np.arange(len(events)))
     return pa.table({**columns, "thread": _text(number, [names.get(thread, "") for thread in threads])})
 
 
 def _launches(analyzed: Analyzed) -> pa.Table:
     events = analyzed.trace.events
-    linked = link(events)
+    linked = link(analyzed.trace.columns)
     known = linked.launch >= 0
     kernels, calls = events.iloc[linked.rows[known]], events.iloc[linked.launch[known]]
     latency_ns = np.maximum(0, kernels["start_ns"].to_numpy() - calls["start_ns"].to_numpy())

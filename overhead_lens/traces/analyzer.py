@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.model import Events, Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
@@ -83,15 +83,15 @@ class Analyzer:
         self.trace = trace
         self._with_path = critical_path
         self._with_chains = critical_path and is_rank
-        self._events = trace.events
-        self.host = host_events(trace.events, classifier)
-        self.linked = link(trace.events)
+        self._events = trace.columns
+        self.host = host_events(trace.columns, classifier)
+        self.linked = link(trace.columns)
         # Threads share it.
         _ = self.host.around
 
     def analysis(self) -> TraceAnalysis:
         """The budgets."""
-        with beside(events=len(self._events)) as other:
+        with beside(events=len(self.trace.events)) as other:
             # The other thread computes parts that need no budget of a thread.
             repeated = other.submit(lambda: self.repeated)
             memory = other.submit(lambda: tuple(life.analysis(self.step_windows) for life in self.memory))
@@ -108,7 +108,7 @@ class Analyzer:
                 devices=tuple(self._device_budgets(device, [device.span])[0] for device in self.devices),
                 steps=self._steps(),
                 operators=operator_costs(self.host, self._timelines, self._kernel_ns),
-                kernels=kernel_costs(self._events),
+                kernels=kernel_costs(self._events, self.linked.rows),
                 collectives=self.collectives,
                 collective_costs=collective_costs(self.collectives),
                 counters=self.counted.counters,
@@ -121,7 +121,7 @@ class Analyzer:
             lost = lost_launches(self.trace, self.linked)
             return replace(
                 analysis,
-                batch=input_batch(self.trace) if len(self._events) else None,
+                batch=input_batch(self.trace) if len(self.trace.events) else None,
                 over_time=over_time(self.window, next(iter(threads.values()), None), self.devices),
                 findings=findings(self._recorded(analysis)),
                 issues=trace_issues(self.trace, analysis, self._timelines, self.linked, lost),
@@ -159,7 +159,7 @@ class Analyzer:
         if not len(rows):
             times_ns = self.trace.memory["start_ns"].to_numpy()
             return Window(0, 0 if self.trace.stacks is None else int(times_ns.max(initial=0)))
-        start_ns, dur_ns = (self._events[name].to_numpy()[rows] for name in ("start_ns", "dur_ns"))
+        start_ns, dur_ns = (self._events[name][rows] for name in ("start_ns", "dur_ns"))
         first_ns = int(start_ns.min())
         return Window(first_ns, int((start_ns + dur_ns).max()) - first_ns)
 
@@ -170,7 +170,7 @@ class Analyzer:
         Autograd's threads come last if others work: they work for the thread that called ``backward()`` and waits for them.
         """
         keys, window = self.host.threads, self.window
-        events = len(self._events)
+        events = len(self.trace.events)
         segments = side_by_side(lambda number: owned(self.host, number, window), range(len(keys)), events=events)
         timelines = side_by_side(
             lambda number: ThreadTimeline(self.host, number, window, segments[number]), range(len(keys)), events=events
@@ -196,7 +196,7 @@ class Analyzer:
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
         """Every device, by number."""
-        numbers = distinct_values(self._events["device"].to_numpy()[self.linked.rows])
+        numbers = distinct_values(self._events["device"][self.linked.rows])
         return [
             DeviceTimeline(self._events, self.linked, number, self.threads, self.window.bounds)
             for number in numbers.tolist()
@@ -224,7 +224,7 @@ class Analyzer:
     @cached_property
     def module_scopes(self) -> Scopes | None:
         """The open modules over time; None for a trace without module names."""
-        sequence = self._events["sequence"].to_numpy()[self.host.rows]
+        sequence = self._events["sequence"][self.host.rows]
         return scopes(self.host, sequence, self.trace.arguments, self.window.bounds)
 
     @cached_property
@@ -344,10 +344,10 @@ def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row
     return frame
 
 
-def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
+def step_windows(events: Events) -> list[tuple[int, Window]]:
     """The ``ProfilerStep#N`` annotations of the host, in order of start."""
     is_step = where(events["name"], torch_names.PROFILER_STEP.match) & where(events["cat"], HOST_EVENTS.__contains__)
-    rows, start_ns, dur_ns = np.flatnonzero(is_step), events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    rows, start_ns, dur_ns = np.flatnonzero(is_step), events["start_ns"], events["dur_ns"]
     rows = rows[np.argsort(start_ns[rows], kind="stable")]
-    numbers = [int(name.rpartition("#")[2]) for name in events["name"].array[rows]]
+    numbers = [int(name.rpartition("#")[2]) for name in events["name"][rows]]
     return list(zip(numbers, map(Window, start_ns[rows].tolist(), dur_ns[rows].tolist()), strict=True))

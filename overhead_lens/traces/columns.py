@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -36,13 +36,7 @@ def categorical(texts: Iterable[str], codes: Ints) -> Any:
     return pd.Categorical.from_codes(number[codes], categories=index, validate=False)
 
 
-def where(column: pd.Series, test: Callable[[str], object]) -> Bools:
+def where(column: pd.Categorical, test: Callable[[str], object]) -> Bools:
     """Bool per row of a categorical column: whether its text passes."""
-    names = coded(column)
-    passes: Bools = passing(names.categories.tolist(), test)[names.codes]
+    passes: Bools = passing(column.categories.tolist(), test)[column.codes]
     return passes
-
-
-def coded(column: pd.Series) -> pd.Categorical:
-    """A categorical column as its codes and categories; ``column.cat.codes`` would make a series of them each time."""
-    return cast(pd.Categorical, column.array)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.budgets import Cost
-from overhead_lens.traces.columns import coded
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.host_budget import ThreadPieces
@@ -44,11 +43,10 @@ def kernel_estimate(host: HostEvents, threads: Iterable[ThreadPieces]) -> Ints:
     return kernel_ns
 
 
-def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
-    """Device events by name and their summed duration, and a row for all behind the costliest ``_MOST``."""
-    rows = np.flatnonzero(events["device"].to_numpy() >= 0)
-    name = coded(events["name"])
-    codes, dur_ns = name.codes[rows].astype(np.int64), events["dur_ns"].to_numpy()[rows]
+def kernel_costs(events: Events, rows: Ints) -> tuple[Cost, ...]:
+    """Device events, given by their rows, by name and their summed duration; a row for all behind the costliest ``_MOST``."""
+    name = events["name"]
+    codes, dur_ns = name.codes[rows].astype(np.int64), events["dur_ns"][rows]
     kinds = np.zeros(len(name.categories), dtype=np.int64)
     kinds[codes[::-1]] = device_kinds(events, rows[::-1])
     named = [KINDS[kind] for kind in kinds.tolist()]

@@ -20,11 +20,12 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.event import COPY_CATEGORIES
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
-from overhead_lens.traces.columns import coded, passing
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import of_each, threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, union
@@ -80,16 +81,16 @@ class DeviceTimeline:
 
     def __init__(
         self,
-        events: pd.DataFrame,
+        events: Events,
         linked: Linked,
         device: int,
         threads: Mapping[tuple[str, str], ThreadPieces],
         window: tuple[int, int],
     ) -> None:
         self.number = device
-        self._events = events
-        self._event_start_ns = events["start_ns"].to_numpy()
-        chosen = np.flatnonzero(events["device"].to_numpy()[linked.rows] == device)
+        self.events = events
+        self._event_start_ns = events["start_ns"]
+        chosen = np.flatnonzero(events["device"][linked.rows] == device)
         chosen = chosen[np.argsort(self._event_start_ns[linked.rows[chosen]], kind="stable")]
         self.linked = linked.chosen(chosen)
         self._rows = self.linked.rows
@@ -97,7 +98,7 @@ class DeviceTimeline:
         self.is_first = (self.linked.launch >= 0) & ~pd.Index(self.linked.launch).duplicated()
         called_ns = self._event_start_ns[self.linked.launch[self.is_first]]
         self.queue = queue_of(called_ns, self.start_ns[self.is_first])
-        self._dur_ns = events["dur_ns"].to_numpy()[self._rows]
+        self._dur_ns = events["dur_ns"][self._rows]
         self._reached_ns = np.maximum.accumulate(self.start_ns + self._dur_ns)
         self.busy = union(self.start_ns, self._dur_ns)
         self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
@@ -163,9 +164,9 @@ class DeviceTimeline:
         linked, depths = self.linked.chosen(chosen), self.queue.depths(windows, group)
         return launch_statistics(self._event_start_ns, linked, self.is_first[chosen], of_event, depths)
 
-    def started(self, windows: Sequence[tuple[int, int]]) -> pd.DataFrame:
-        """Its events that start in ``windows``, as rows of the event frame."""
-        rows: pd.DataFrame = self._events.iloc[self._rows[np.concatenate(self._started(windows))]]
+    def started(self, windows: Sequence[tuple[int, int]]) -> Ints:
+        """Rows in the event frame of its events that start in ``windows``."""
+        rows: Ints = self._rows[np.concatenate(self._started(windows))]
         return rows
 
     def _started(self, windows: Sequence[tuple[int, int]]) -> list[Ints]:
@@ -180,7 +181,7 @@ class DeviceTimeline:
         gap_end = np.concatenate((work.start_ns, [window[1]])).astype(np.int64)
         gap_end = np.maximum(gap_end, gap_start)
         launch = np.append(self.linked.launch[work.first], -1)
-        start_ns, dur_ns = self._event_start_ns, self._events["dur_ns"].to_numpy()
+        start_ns, dur_ns = self._event_start_ns, self.events["dur_ns"]
         linked = launch >= 0
         called = np.where(linked, np.clip(start_ns[launch], gap_start, gap_end), gap_start)
         returned = np.where(linked, np.clip(start_ns[launch] + dur_ns[launch], called, gap_end), gap_start)
@@ -206,14 +207,14 @@ class DeviceTimeline:
         """Number in ``keys`` of the thread of each launch; the first for no launch."""
         if not keys:
             return np.full(len(launch), -1, dtype=np.int64)
-        number, named = threads_of(self._events, launch)
+        number, named = threads_of(self.events, launch)
         position = np.array([keys.index(key) if key in keys else 0 for key in named], dtype=np.int64)
         return np.where(launch >= 0, position[number], 0)
 
 
-def device_kinds(events: pd.DataFrame, rows: Ints) -> Ints:
+def device_kinds(events: Events, rows: Ints) -> Ints:
     """Number in ``KINDS`` of device events, given by their rows in the event frame, by name and category."""
-    name, cat = coded(events["name"]), coded(events["cat"])
+    name, cat = events["name"], events["cat"]
     codes = name.codes[rows]
     used = np.flatnonzero(np.bincount(codes))
     kinds = np.full(len(name.categories), COMPUTE)

@@ -56,9 +56,9 @@ def trace_issues(
     - ``no_category``: complete events without a category, which torch.profiler always gives;
     - ``other_category``: complete events of categories that are neither host nor device work.
     """
-    counts = trace.events["cat"].value_counts()
-    overhead = where(trace.events["cat"], torch_names.PROFILER_OVERHEAD.__eq__)
-    by_driver = overhead & where(trace.events["name"], torch_names.DRIVER_OVERHEAD.__contains__)
+    counts = trace.columns["cat"].value_counts()
+    overhead = where(trace.columns["cat"], torch_names.PROFILER_OVERHEAD.__eq__)
+    by_driver = overhead & where(trace.columns["name"], torch_names.DRIVER_OVERHEAD.__contains__)
     issues = {
         **trace.issues,
         "partial_overlap": sum(timeline.crossing_count for timeline in timelines),
@@ -87,7 +87,7 @@ _ESTIMATE_BY_CALLS = (
 def trace_notes(trace: Trace, analysis: TraceAnalysis, threads: Sequence[ThreadPieces], lost: Ints) -> tuple[str, ...]:
     """Sentences that a reader of the numbers must know; ``lost`` are rows of launches without a device event."""
     notes, floor = [], threads[0].floor if threads else None
-    has_stacks = bool(where(trace.events["cat"], PYTHON.__contains__).any())
+    has_stacks = bool(where(trace.columns["cat"], PYTHON.__contains__).any())
     if trace.metadata.get("with_stack") or has_stacks:
         notes.append(WITH_STACKS)
     if trace.metadata.get("profile_memory"):
@@ -114,9 +114,9 @@ def trace_notes(trace: Trace, analysis: TraceAnalysis, threads: Sequence[ThreadP
 
 
 def _without_device(trace: Trace) -> list[str]:
-    calls = runtime_rows(trace.events)
+    calls = runtime_rows(trace.columns)
     if len(calls):
-        return [] if where(trace.events["name"], _PROFILER_CALLS.__contains__)[calls].all() else [_LOST_DEVICE]
+        return [] if where(trace.columns["name"], _PROFILER_CALLS.__contains__)[calls].all() else [_LOST_DEVICE]
     return [_WITHOUT_DEVICE] if trace.device_properties else []
 
 
@@ -139,7 +139,7 @@ def _warm_up(analysis: TraceAnalysis) -> list[str]:
 
 def _launch_rows(trace: Trace) -> Ints:
     """Rows of runtime and driver calls that launch a kernel or a graph."""
-    return calls_named(trace.events, "LaunchKernel", "GraphLaunch")
+    return calls_named(trace.columns, "LaunchKernel", "GraphLaunch")
 
 
 def lost_launches(trace: Trace, linked: Linked) -> Ints:
@@ -147,21 +147,21 @@ def lost_launches(trace: Trace, linked: Linked) -> Ints:
 
     A driver call inside the runtime call that has the event shares its correlation.
     """
-    launches, correlation = _launch_rows(trace), trace.events["correlation"].to_numpy()
+    launches, correlation = _launch_rows(trace), trace.columns["correlation"]
     with_event = correlation[linked.launch[linked.launch >= 0]]
     has_event = np.isin(launches, linked.launch) | np.isin(correlation[launches], with_event[with_event >= 0])
     return launches[~has_event] if len(linked.rows) else launches[:0]
 
 
 def _ends_unsynchronized(trace: Trace, lost: Ints) -> bool:
-    start_ns = trace.events["start_ns"].to_numpy()
+    start_ns = trace.columns["start_ns"]
     return bool(len(lost) and start_ns[lost].max() == start_ns[_launch_rows(trace)].max())
 
 
 def _stream_overlaps(trace: Trace, linked: Linked) -> int:
-    events, rows = trace.events, linked.rows
-    start_ns, end_ns = events["start_ns"].to_numpy()[rows], (events["start_ns"] + events["dur_ns"]).to_numpy()[rows]
-    device, stream = events["device"].to_numpy()[rows], events["stream"].to_numpy()[rows]
+    events, rows = trace.columns, linked.rows
+    start_ns, end_ns = events["start_ns"][rows], (events["start_ns"] + events["dur_ns"])[rows]
+    device, stream = events["device"][rows], events["stream"][rows]
     order = np.lexsort((start_ns, stream, device))
     same = (device[order][1:] == device[order][:-1]) & (stream[order][1:] == stream[order][:-1])
     return int((same & (start_ns[order][1:] < end_ns[order][:-1])).sum())

@@ -14,12 +14,13 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
 from overhead_lens.taxonomy.rules import NEUTRAL, Attribution
-from overhead_lens.traces.columns import coded, passing, where
+from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.timeline import Nesting, Segments, laid_over, nearest, sweep
 from overhead_lens.traces.window import Window
@@ -99,9 +100,9 @@ class HostEvents:
         return Around(self)
 
 
-def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
+def host_events(events: Events, classifier: Classifier) -> HostEvents:
     """Select and classify the host events of an event frame."""
-    cat, name = coded(events["cat"]), coded(events["name"])
+    cat, name = events["cat"], events["name"]
     rows, of_thread = _with_pauses(events, np.flatnonzero(where(events["cat"], HOST_EVENTS.__contains__)))
     cat_codes, name_codes = (column.codes[rows].astype(np.int64) for column in (cat, name))
     thread, threads = threads_of(events, of_thread)
@@ -119,8 +120,8 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     is_user = passing(verdicts, lambda verdict: verdict[0] == _USER)
     host = HostEvents(
         rows.astype(np.int32),
-        events["start_ns"].to_numpy()[rows],
-        events["dur_ns"].to_numpy()[rows],
+        events["start_ns"][rows],
+        events["dur_ns"][rows],
         thread.astype(np.int32),
         name_codes.astype(np.int32),
         attribution[pair],
@@ -149,14 +150,13 @@ def _inherit(host: HostEvents) -> None:
         host.attribution[neutral] = np.where(caller >= 0, host.attribution[caller], host.attributions.index(_USER))
 
 
-def pausing(events: pd.DataFrame) -> Bools:
+def pausing(events: Events) -> Bools:
     """Bool per event: whether the profiler itself stops the thread that it records."""
-    named = events["name"] == torch_names.PROFILER_PAUSE
-    pauses: Bools = (named & (events["cat"] == torch_names.PROFILER_OVERHEAD)).to_numpy()
+    pauses: Bools = (events["name"] == torch_names.PROFILER_PAUSE) & (events["cat"] == torch_names.PROFILER_OVERHEAD)
     return pauses
 
 
-def _with_pauses(events: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
+def _with_pauses(events: Events, rows: Ints) -> tuple[Ints, Ints]:
     """The rows with those of the profiler's pauses, and for each a row of its thread.
 
     A pause names no thread: it interrupts the innermost operator or Python function that is open all the while, if there is one.
@@ -164,8 +164,8 @@ def _with_pauses(events: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
     pauses = np.flatnonzero(pausing(events))[:_MOST_PAUSES]
     if not len(pauses):
         return rows, rows
-    start_ns = events["start_ns"].to_numpy()
-    end_ns = start_ns + events["dur_ns"].to_numpy()
+    start_ns = events["start_ns"]
+    end_ns = start_ns + events["dur_ns"]
     begun = np.sort(start_ns[pauses])
     able = rows[where(events["cat"], (OPERATORS | PYTHON).__contains__)[rows]]
     able = able[np.searchsorted(begun, start_ns[able], "left") < np.searchsorted(begun, end_ns[able], "right")]
@@ -198,9 +198,9 @@ def of_each(number: Ints, count: int) -> list[Ints]:
     return [order[first:past] for first, past in pairwise(edges.tolist())]
 
 
-def threads_of(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
+def threads_of(events: Events, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
     """The thread of each row as a number, and (pid, tid) by number."""
-    pid, tid = coded(events["pid"]), coded(events["tid"])
+    pid, tid = events["pid"], events["tid"]
     count = max(1, len(tid.categories))
     number, keys = distinct(pid.codes[rows].astype(np.int64) * count + tid.codes[rows])
     return number, [(pid.categories[key // count], tid.categories[key % count]) for key in keys.tolist()]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
-from overhead_lens.traces.columns import coded, where
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import RUNTIME, HostEvents
 from overhead_lens.traces.intervals import cut, distinct_values
 
@@ -37,19 +37,19 @@ class Linked:
         return Linked(self.rows[which], self.launch[which], self.is_graph[which])
 
 
-def link(events: pd.DataFrame) -> Linked:
+def link(events: Events) -> Linked:
     """Find the launch of every device event: the runtime or driver call with its correlation.
 
     If several calls have one correlation (a runtime call and the driver call inside it), the first to start is the launch.
     Old traces of AMD devices have no correlation and use ``External id`` in its place.
     """
-    rows = np.flatnonzero(events["device"].to_numpy() >= 0)
+    rows = np.flatnonzero(events["device"] >= 0)
     calls = runtime_rows(events)
-    calls = calls[np.argsort(events["start_ns"].to_numpy()[calls], kind="stable")]
+    calls = calls[np.argsort(events["start_ns"][calls], kind="stable")]
     launch = np.full(len(rows), -1, dtype=np.int64)
-    correlation, (rank, count) = events["correlation"].to_numpy(), _ranks(events, calls, rows)
+    correlation, (rank, count) = events["correlation"], _ranks(events, calls, rows)
     for column in ("correlation", "external"):
-        key = events[column].to_numpy()
+        key = events[column]
         able = (key >= 0) & ((column == "correlation") | (correlation < 0))
         unlinked, candidates = np.flatnonzero(able[rows] & (launch < 0)), calls[able[calls]]
         keys = (key[at] * count + rank[at] for at in (candidates, rows[unlinked]))
@@ -58,12 +58,12 @@ def link(events: pd.DataFrame) -> Linked:
     return Linked(rows, launch, (launch >= 0) & is_graph)
 
 
-def _ranks(events: pd.DataFrame, calls: Ints, work: Ints) -> tuple[Ints, int]:
+def _ranks(events: Events, calls: Ints, work: Ints) -> tuple[Ints, int]:
     """The rank of each event and their number, where processes and devices of each have a prefix: ``[TP00] 4711``, ``[TP00] 0``.
 
     Tools that merge the traces of several ranks into one file leave the correlations as they are.
     """
-    pid = coded(events["pid"])
+    pid = events["pid"]
     prefixes = [text.rstrip("0123456789") for text in pid.categories]
     able, needed = ({prefixes[code] for code in np.flatnonzero(np.bincount(pid.codes[rows]))} for rows in (calls, work))
     ranks = sorted(able) if needed <= able else []
@@ -71,12 +71,12 @@ def _ranks(events: pd.DataFrame, calls: Ints, work: Ints) -> tuple[Ints, int]:
     return number[pid.codes], max(1, len(ranks))
 
 
-def runtime_rows(events: pd.DataFrame) -> Ints:
+def runtime_rows(events: Events) -> Ints:
     """Rows of runtime and driver calls."""
     return np.flatnonzero(where(events["cat"], RUNTIME.__contains__))
 
 
-def calls_named(events: pd.DataFrame, *parts: str) -> Ints:
+def calls_named(events: Events, *parts: str) -> Ints:
     """Rows of runtime and driver calls whose names contain one of ``parts``."""
     calls = runtime_rows(events)
     return calls[where(events["name"], lambda name: any(part in name for part in parts))[calls]]
@@ -161,7 +161,7 @@ def launching_operators(host: HostEvents, launch: Ints) -> Ints:
     return taken(host.rows, taken(host.around.nearest(host.operator), host.places(launch)))
 
 
-def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
+def waits_from(events: Events, host: HostEvents, linked: Linked) -> Ints:
     """For each host event, the time from which it waits for the device as a copy; its end if it does not wait.
 
     An asynchronous copy waits if the host memory is not pinned: the CUDA Runtime API (API synchronization behavior) copies to
@@ -171,13 +171,13 @@ def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
         cudaMemcpyAsync   [launch|.......wait........)
         device             [gemm............][Memcpy DtoH (Device -> Pageable)]
     """
-    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    start_ns, dur_ns = events["start_ns"], events["dur_ns"]
     pageable = where(events["name"], torch_names.PAGEABLE_COPY.match)
     asynchronous = where(events["name"], torch_names.ASYNCHRONOUS_COPY.match)
     launched = linked.launch >= 0
     calls, copies = linked.launch[launched], pageable[linked.rows[launched]]
     holding = distinct_values(calls[copies & asynchronous[calls]])
-    others = np.zeros(len(events), dtype=bool)
+    others = np.zeros(len(dur_ns), dtype=bool)
     others[calls], others[holding] = True, False
     usual_ns = int(np.percentile(dur_ns[others], 50, method="lower")) if others.any() else 0
     ends_ns = host.start_ns + host.dur_ns

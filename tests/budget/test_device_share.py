@@ -92,7 +92,7 @@ def test_work_that_goes_on_into_the_next_window_counts_once() -> None:
     ]
     trace = trace_of(recording)
     (device,) = Analyzer(trace, CLASSIFIER).devices
-    found, _ = bare_share(device, "cuda", [(0, 20), (20, 40)], 2, 20, profiler_pauses(trace.events))
+    found, _ = bare_share(device, "cuda", [(0, 20), (20, 40)], 2, 20, profiler_pauses(trace.columns))
     assert (found.events_per_call, found.launches_per_call) == (0.5, 0.5)
     assert [each.per_call for each in found.top] == [0.5]
 

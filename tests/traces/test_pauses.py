@@ -89,7 +89,7 @@ def test_every_pause_that_an_operator_holds_counts_there(data: st.DataObject) ->
         around = [each for each in operators if each[0] <= start and start + dur <= each[0] + each[1]]
         if around:
             held[max(around)[2]] += dur
-    found = host_events(trace_of(entries).events, CLASSIFIER)
+    found = host_events(trace_of(entries).columns, CLASSIFIER)
     assert found.rows.tolist() == sorted(found.rows.tolist())
     shown = {MAIN: 0, AUTOGRAD: 0}
     for name, thread, ns in zip(found.name.tolist(), found.thread.tolist(), found.dur_ns.tolist(), strict=True):

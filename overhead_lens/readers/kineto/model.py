@@ -53,6 +53,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -63,6 +64,17 @@ from overhead_lens.readers.kineto.frame import nothing
 
 EVENT_COLUMNS = (*CODES, *NUMBERS)
 
+Events = Mapping[str, Any]
+"""A frame column by column: arrays of numbers, categoricals of texts."""
+
+
+def columns_of(frame: pd.DataFrame) -> Events:
+    """The columns of a frame, which pandas would make anew each time that one is asked for."""
+    return {
+        str(name): column.array if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
+        for name, column in frame.items()
+    }
+
 
 class StackFrame(NamedTuple):
     """A Python or C++ function that was running, where its line is known."""
@@ -72,7 +84,7 @@ class StackFrame(NamedTuple):
     function: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trace:
     """One file that torch.profiler exported, or a memory snapshot.
 
@@ -97,6 +109,11 @@ class Trace:
     counters: pd.DataFrame = field(default_factory=lambda: nothing().counters)
     work: pd.DataFrame = field(default_factory=lambda: nothing().work)
     stacks: Sequence[Sequence[StackFrame]] | None = None
+
+    @cached_property
+    def columns(self) -> Events:
+        """The columns of ``events``."""
+        return columns_of(self.events)
 
     @property
     def rank(self) -> int | None:

@@ -85,7 +85,7 @@ def run_device(
     begin_ns, end_ns = windows[0][0], max(end_ns for _, end_ns in windows)
     last_ns = max(_last_ns(trace.events, device, begin_ns, end_ns) for device in analyzer.devices)
     whole = begin_ns, max(end_ns, last_ns)
-    pauses = profiler_pauses(trace.events)
+    pauses = profiler_pauses(trace.columns)
     shares = [bare_share(device, kind, [whole], len(windows), wall_ns, pauses) for device in analyzer.devices]
     ahead_ns = _ahead_ns(windows, traced)
     by_region = []

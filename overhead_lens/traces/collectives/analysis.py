@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.event import integer
-from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.model import Events, Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.collectives.described import GROUP_KEYS, descriptions, recorded_arguments
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost, bandwidths
@@ -28,13 +27,13 @@ def described_collectives(
     trace: Trace, host: HostEvents, linked: Linked, compute: Mapping[int, Union], steps: Sequence[tuple[int, Window]]
 ) -> tuple[Collective, ...]:
     """Communication kernels in order of start, numbered within name and group; ``compute`` by device, ``steps`` in order."""
-    events = trace.events
-    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    events = trace.columns
+    start_ns, dur_ns = events["start_ns"], events["dur_ns"]
     chosen = _chosen(events, linked)
     rows, launch = linked.rows[chosen], linked.launch[chosen]
-    names = events["name"].array[rows]
+    names = events["name"][rows]
     arguments = trace.arguments(rows.tolist())
-    device = events["device"].to_numpy()[rows]
+    device = events["device"][rows]
     hidden_ns = _hidden(start_ns[rows], dur_ns[rows], device, compute)
     called_ns = np.where(launch >= 0, start_ns[launch], NOT_CALLED)
     columns = (start_ns[rows].tolist(), dur_ns[rows].tolist(), device.tolist(), hidden_ns.tolist())
@@ -57,14 +56,14 @@ def described_collectives(
     return tuple(made)
 
 
-def collective_rows(events: pd.DataFrame, linked: Linked) -> Ints:
+def collective_rows(events: Events, linked: Linked) -> Ints:
     """Rows of the communication kernels in the order of ``described_collectives``."""
     return linked.rows[_chosen(events, linked)]
 
 
-def _chosen(events: pd.DataFrame, linked: Linked) -> Ints:
+def _chosen(events: Events, linked: Linked) -> Ints:
     chosen = np.flatnonzero(device_kinds(events, linked.rows) == COMMUNICATION)
-    return chosen[np.argsort(events["start_ns"].to_numpy()[linked.rows[chosen]], kind="stable")]
+    return chosen[np.argsort(events["start_ns"][linked.rows[chosen]], kind="stable")]
 
 
 def _hidden(start_ns: Ints, dur_ns: Ints, device: Ints, compute: Mapping[int, Union]) -> Ints:

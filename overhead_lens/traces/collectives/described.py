@@ -70,10 +70,10 @@ def descriptions(
     calls = dict(zip(undescribed, _calls(host, launch[undescribed]), strict=True)) if undescribed else {}
     shared = Counter(chain[0] for chain in calls.values() if chain)
     call_rows = sorted({row for chain in calls.values() for row in chain})
-    names = dict(zip(call_rows, trace.events["name"].array[call_rows], strict=True))
+    names = dict(zip(call_rows, trace.columns["name"][call_rows], strict=True))
     call_arguments = dict(zip(call_rows, trace.arguments(call_rows), strict=True))
     made = []
-    for at, (own, kernel) in enumerate(zip(arguments, trace.events["name"].array[rows], strict=True)):
+    for at, (own, kernel) in enumerate(zip(arguments, trace.columns["name"][rows], strict=True)):
         chain = calls.get(at, [])
         around = [(names[row], call_arguments[row]) for row in chain]
         message = _own(own) or _of_calls(around) or _Message(kind_of(kernel), "", None, None, None)

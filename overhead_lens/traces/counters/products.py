@@ -12,7 +12,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.work import MOST_PRODUCTS
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import coded, where
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.model import ProductRate
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.launches import Linked, launching_operators
@@ -43,7 +43,7 @@ class _Shape(NamedTuple):
 
 def product_rates(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[ProductRate, ...], str]:
     """Matrix products by operator, shape and type, the longest first; and why there are none, if there is a reason to say."""
-    candidates = np.flatnonzero(where(trace.events["name"], torch_names.PRODUCTS.__contains__))
+    candidates = np.flatnonzero(where(trace.columns["name"], torch_names.PRODUCTS.__contains__))
     if not len(candidates) or not len(linked.rows):
         return (), ""
     if len(candidates) > MOST_PRODUCTS:
@@ -54,7 +54,7 @@ def product_rates(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple
     device_ns = _device_ns(trace, host, linked, candidates)
     rows = candidates[device_ns > 0]
     taken: defaultdict[tuple[str, _Shape, str], list[int]] = defaultdict(list)
-    name = coded(trace.events["name"])
+    name = trace.columns["name"]
     codes = name.codes[rows].tolist()
     for code, ns, arguments in zip(
         codes, device_ns[device_ns > 0].tolist(), trace.arguments(rows.tolist()), strict=True
@@ -71,7 +71,7 @@ def _device_ns(trace: Trace, host: HostEvents, linked: Linked, candidates: Ints)
     """Device time of what each of the operators launched, inside of no further operator."""
     operator = launching_operators(host, linked.launch)
     known = operator >= 0
-    spent = sum_by(operator[known], trace.events["dur_ns"].to_numpy()[linked.rows[known]], len(trace.events))
+    spent = sum_by(operator[known], trace.columns["dur_ns"][linked.rows[known]], len(trace.events))
     return spent[candidates]
 
 

@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.counters import is_number
 from overhead_lens.readers.kineto.event import COPY_CATEGORIES, integer
-from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.model import Events, Trace
 from overhead_lens.stats.values import Ints, first_places, taken
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import coded, where
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.metrics import adds_up, flop
 from overhead_lens.traces.counters.model import RangedKernel
 from overhead_lens.traces.host import HostEvents
@@ -33,17 +32,17 @@ _NO_METRICS = frozenset({"correlation", "External id", "device", "stream"})
 
 def ranges(trace: Trace, host: HostEvents, linked: Linked) -> tuple[tuple[RangedKernel, ...], str]:
     """Metrics by kernel, and how ranges were joined: ``correlation``, ``order`` or empty."""
-    rows = np.flatnonzero(where(trace.events["cat"], torch_names.PROFILER_RANGE.__eq__))
+    rows = np.flatnonzero(where(trace.columns["cat"], torch_names.PROFILER_RANGE.__eq__))
     if not len(rows):
         return (), ""
     arguments = trace.arguments(rows.tolist())
-    kernel, launch, joined_by = _joined(trace.events, rows, arguments, linked)
+    kernel, launch, joined_by = _joined(trace.columns, rows, arguments, linked)
     operator = launching_operators(host, launch)
-    names = trace.events["name"]
-    operators = np.where(operator >= 0, names.iloc[operator], "").tolist()
-    dur_ns = trace.events["dur_ns"].to_numpy()
+    names = trace.columns["name"]
+    operators = np.where(operator >= 0, names[operator], "").tolist()
+    dur_ns = trace.columns["dur_ns"]
     by_name: defaultdict[str, list[int]] = defaultdict(list)
-    for at, text in enumerate(names.iloc[rows]):
+    for at, text in enumerate(names[rows]):
         by_name[text].append(at)
     made = [
         _kernel(
@@ -63,7 +62,7 @@ def _metrics(arguments: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _joined(
-    events: pd.DataFrame, rows: Ints, arguments: Sequence[Mapping[str, Any]], linked: Linked
+    events: Events, rows: Ints, arguments: Sequence[Mapping[str, Any]], linked: Linked
 ) -> tuple[Ints, Ints, str]:
     """Device event and launch of each range, -1 for none."""
     nothing = np.full(len(rows), -1, dtype=np.int64)
@@ -71,13 +70,13 @@ def _joined(
     kernels = linked.chosen(np.flatnonzero(is_kernel))
     numbers = np.array([integer(own.get("correlation")) for own in arguments], dtype=np.int64)
     if (numbers > 0).all():
-        at = first_places(events["correlation"].to_numpy()[kernels.rows], numbers)
+        at = first_places(events["correlation"][kernels.rows], numbers)
         if (at >= 0).any():
             return taken(kernels.rows, at), taken(kernels.launch, at), "correlation"
         calls = calls_named(events, "LaunchKernel")
-        at = first_places(events["correlation"].to_numpy()[calls], numbers)
+        at = first_places(events["correlation"][calls], numbers)
         return nothing, taken(calls, at), "correlation" if (at >= 0).any() else ""
-    start_ns = events["start_ns"].to_numpy()
+    start_ns = events["start_ns"]
     if len(kernels.rows) == len(rows):
         order = np.argsort(start_ns[kernels.rows], kind="stable")
         if _same_names(events, rows, kernels.rows[order]):
@@ -88,8 +87,8 @@ def _joined(
     return nothing, nothing, ""
 
 
-def _same_names(events: pd.DataFrame, rows: Ints, kernels: Ints) -> bool:
-    name = coded(events["name"])
+def _same_names(events: Events, rows: Ints, kernels: Ints) -> bool:
+    name = events["name"]
     named = np.array([name.categories[code] != MISSING for code in name.codes[rows].tolist()])
     return bool((name.codes[rows][named] == name.codes[kernels][named]).all())
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
-from overhead_lens.traces.columns import coded
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
 from overhead_lens.traces.device import COPY, device_kinds
 from overhead_lens.traces.intervals import distinct_values
@@ -32,14 +31,14 @@ class DeviceWork:
     """
 
     def __init__(self, trace: Trace, rows: Ints) -> None:
-        events = trace.events
+        events = trace.columns
         self.rows = rows
-        name = coded(events["name"])
+        name = events["name"]
         self.names = name.categories.tolist()
         self.name = name.codes[rows].astype(np.int64)
-        self.device = events["device"].to_numpy()[rows]
-        self.start_ns = events["start_ns"].to_numpy()[rows]
-        self.dur_ns = events["dur_ns"].to_numpy()[rows]
+        self.device = events["device"][rows]
+        self.start_ns = events["start_ns"][rows]
+        self.dur_ns = events["dur_ns"][rows]
         self.is_copy: Bools = device_kinds(events, rows) == COPY
         self._frame = trace.work
         self._at = first_places(trace.work["row"].to_numpy(), rows)

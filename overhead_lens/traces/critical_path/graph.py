@@ -128,12 +128,12 @@ class _Builder:
     """Builds a graph: nodes of the threads first, then starts and ends of device events."""
 
     def __init__(self, trace: Trace, host: HostEvents, linked: Linked, threads: Threads) -> None:
-        self._events = trace.events
+        self._events = trace.columns
         self._threads = threads
         self._host = host
-        self.work = device_work(trace.events, linked)
+        self.work = device_work(trace.columns, linked)
         self._waits = Waits(trace, self.work)
-        self._start_ns, self._dur_ns = trace.events["start_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
+        self._start_ns, self._dur_ns = trace.columns["start_ns"], trace.columns["dur_ns"]
         self._launch_ns = self._launch_points()
         self._host_waits = self._waits.host_waits(self._unhindered_ns())
         self._passes = next(iter(threads.values())).passes if threads else NOTHING
@@ -142,7 +142,7 @@ class _Builder:
         lengths = [len(one.time_ns) for one in self._chains]
         self._offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         self._broken: dict[str, int] = {}
-        self._names = [*next(iter(threads.values())).names] if threads else [*trace.events["name"].cat.categories]
+        self._names = [*next(iter(threads.values())).names] if threads else [*trace.columns["name"].categories]
 
     def graph(self) -> Graph:
         work, hosts = self.work, int(self._offsets[-1])

@@ -92,9 +92,9 @@ class Synchronizations:
 
 def synchronizations(trace: Trace) -> Synchronizations:
     """Read the synchronization events of a trace."""
-    rows = np.flatnonzero(where(trace.events["cat"], lambda cat: cat == _SYNC))
+    rows = np.flatnonzero(where(trace.columns["cat"], lambda cat: cat == _SYNC))
     streams, events, waits = {}, {}, []
-    names = trace.events["name"].array[rows]
+    names = trace.columns["name"][rows]
     for name, arguments in zip(names, trace.arguments(rows.tolist()), strict=True):
         kind = str(arguments.get(_KIND, name))
         device, stream, correlation = (integer(arguments.get(key)) for key in ("device", "stream", "correlation"))
@@ -111,12 +111,12 @@ class Waits:
     """Finds what waited for device work."""
 
     def __init__(self, trace: Trace, work: PathWork) -> None:
-        self._events = trace.events
+        self._events = trace.columns
         self._work = work
         self.sync_events = synchronizations(trace)
-        frame = trace.events
-        self._start_ns, self._dur_ns = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
-        self._correlation = frame["correlation"].to_numpy()
+        frame = trace.columns
+        self._start_ns, self._dur_ns = frame["start_ns"], frame["dur_ns"]
+        self._correlation = frame["correlation"]
         self._calls = runtime_rows(frame)
         self._by_stream = LaunchOrder(work, work.group)
 

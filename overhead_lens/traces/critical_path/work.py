@@ -6,10 +6,9 @@ from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints, taken
-from overhead_lens.traces.columns import coded
 from overhead_lens.traces.device import device_kinds
 from overhead_lens.traces.host import distinct
 from overhead_lens.traces.intervals import distinct_values
@@ -53,11 +52,11 @@ class PathWork:
         return len(self.rows)
 
 
-def device_work(events: pd.DataFrame, linked: Linked) -> PathWork:
+def device_work(events: Events, linked: Linked) -> PathWork:
     """All device events of a trace."""
-    frame = {name: events[name].to_numpy() for name in ("start_ns", "dur_ns", "device", "stream", "correlation")}
+    frame = {name: events[name] for name in ("start_ns", "dur_ns", "device", "stream", "correlation")}
     rows, launch = linked.rows, linked.launch
-    name = coded(events["name"])
+    name = events["name"]
     code = name.codes[rows].astype(np.int64)
     spelled = np.argsort(np.argsort(np.array([str(text) for text in name.categories] or [""])))
     start_ns = frame["start_ns"][rows]

@@ -89,7 +89,7 @@ def device_causes(recorded: Recorded) -> Iterator[Located]:
                 continue
             when = both(alone, joined([waits, _queued(recorded, device, kind)]))
             work = np.flatnonzero(device.kind == kind)
-            ends = device.start_ns[work] + recorded.events["dur_ns"].to_numpy()[device.linked.rows[work]]
+            ends = device.start_ns[work] + recorded.events["dur_ns"][device.linked.rows[work]]
             ns = when.before(ends) - when.before(device.start_ns[work])
             counts = np.flatnonzero(ns)
             if len(counts):
@@ -105,7 +105,7 @@ def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
     """
     waiting = np.flatnonzero((device.kind != kind) | (kind == COMPUTE))
     launch = device.linked.launch[waiting]
-    called = np.where(launch >= 0, recorded.events["start_ns"].to_numpy()[launch], recorded.analysis.window.start_ns)
+    called = np.where(launch >= 0, recorded.events["start_ns"][launch], recorded.analysis.window.start_ns)
     return union(called, device.start_ns[waiting] - called)
 
 
@@ -157,7 +157,7 @@ def fusible_kernels(recorded: Recorded) -> Iterator[Located]:
     Whether they can be fused depends on the data between them, which a trace does not hold: so this is a bound.
     """
     elementwise = where(recorded.events["name"], _ELEMENTWISE.search)
-    starts_ns, lengths_ns = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
+    starts_ns, lengths_ns = recorded.events["start_ns"], recorded.events["dur_ns"]
     for device in recorded.devices:
         order, run = _runs(recorded, device, elementwise[device.linked.rows])
         if not len(order):
@@ -174,7 +174,7 @@ def fusible_kernels(recorded: Recorded) -> Iterator[Located]:
 
 def _runs(recorded: Recorded, device: DeviceTimeline, chosen: Bools) -> tuple[Ints, Ints]:
     """Device events in runs of two and more chosen ones on a stream, launched one by one: their order and run."""
-    stream = recorded.events["stream"].to_numpy()[device.linked.rows]
+    stream = recorded.events["stream"][device.linked.rows]
     order = np.lexsort((device.start_ns, stream))
     able = (chosen & (device.linked.launch >= 0) & ~device.linked.is_graph)[order]
     breaks = ~able | np.append(True, stream[order][1:] != stream[order][:-1]) | np.append(True, ~able[:-1])

@@ -13,7 +13,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.rules import Attribution
-from overhead_lens.traces.columns import passing
+from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import LONG, Located, Recorded, Wording, idle_by
@@ -186,7 +186,7 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     when = union(host.start_ns[slow] + usual_ns, beyond_ns)
     longest = int(slow[np.argmax(beyond_ns)])
     named = recorded.of_calls(slow, beyond_ns)
-    has_counters = bool((recorded.events["cat"] == torch_names.PROFILER_RANGE).any())
+    has_counters = where(recorded.events["cat"], torch_names.PROFILER_RANGE.__eq__).any()
     wording = replace(_LAUNCHES, remedy=_WITHOUT_COUNTERS) if has_counters else _LAUNCHES
     yield from recorded.located(wording, recorded.at_most(when), when, named, recorded.place(longest))
 
@@ -294,7 +294,7 @@ def _around_kernels(recorded: Recorded, thread: ThreadPieces) -> Union:
 
 def long_intervals(recorded: Recorded, device: DeviceTimeline, known: Union) -> Union:
     """Idle time of a device while its host launched nothing for far longer than usual, beyond ``known``."""
-    starts, lengths = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
+    starts, lengths = recorded.events["start_ns"], recorded.events["dur_ns"]
     launches = distinct_values(device.linked.launch[device.linked.launch >= 0])
     launches = launches[np.argsort(starts[launches], kind="stable")]
     reached = np.maximum.accumulate(starts[launches] + lengths[launches])

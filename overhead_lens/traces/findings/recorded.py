@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, QUEUE
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.budgets import TraceBudgets
-from overhead_lens.traces.columns import coded, passing
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import COPY, DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.sentences import sentence
@@ -63,7 +63,7 @@ class Recorded:
         has_device: Whether the file names a device.
     """
 
-    events: pd.DataFrame
+    events: Events
     host: HostEvents
     threads: Mapping[tuple[str, str], ThreadPieces]
     devices: Sequence[DeviceTimeline]
@@ -155,7 +155,7 @@ class Recorded:
 
     def of_copies(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
         """The same by the name of each call's copy, if known."""
-        names = coded(self.events["name"])
+        names = self.events["name"]
         rows = self.host.rows[calls]
         copies = np.where(self.launched[rows] >= 0, self.launched[rows], rows)
         codes = names.codes[copies].astype(np.int64)
@@ -175,7 +175,7 @@ class Recorded:
     @cached_property
     def launched(self) -> Ints:
         """Row of the device work that each row of the event frame has launched last; -1 for none."""
-        last = np.full(len(self.events), -1, dtype=np.int64)
+        last = np.full(len(self.events["device"]), -1, dtype=np.int64)
         for device in self.devices:
             known = device.linked.launch >= 0
             last[device.linked.launch[known]] = device.linked.rows[known]
@@ -183,7 +183,7 @@ class Recorded:
 
     def of_work(self, device: DeviceTimeline, at: Ints, ns: Ints) -> tuple[Evidence, ...]:
         """Device events by name with their counted time, and the place of the longest one's launch."""
-        name = coded(self.events["name"])
+        name = self.events["name"]
         codes = name.codes[device.linked.rows[at]].astype(np.int64)
         return evidence(
             list(name.categories), codes, ns, lambda one: self.place_of_row(int(device.linked.launch[at[one]]))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.model import Events, Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import QUEUE
@@ -48,7 +48,7 @@ _SUMMED = tuple(field.name for field in fields(LaunchFigures) if field.name != "
 
 
 def launch_figures(
-    events: pd.DataFrame, devices: Sequence[DeviceTimeline], budgets: Sequence[DeviceBudget], steps: Sequence[TraceStep]
+    events: Events, devices: Sequence[DeviceTimeline], budgets: Sequence[DeviceBudget], steps: Sequence[TraceStep]
 ) -> tuple[DeviceLaunches, ...]:
     """The figures of every device; ``budgets`` are those of ``devices`` over their spans."""
     if not devices:
@@ -60,20 +60,20 @@ def launch_figures(
     )
 
 
-def decode_windows(events: pd.DataFrame) -> tuple[Ints, Ints]:
+def decode_windows(events: Events) -> tuple[Ints, Ints]:
     """Starts and ends of the annotations that vLLM and SGLang put around a step of decoding alone."""
     marks = where(events["cat"], (ANNOTATIONS | OPERATORS).__contains__)
     found = [np.flatnonzero(marks & where(events["name"], pattern.match)) for pattern in torch_names.DECODE_STEPS]
     rows = next(filter(len, found), found[0])
-    start_ns = events["start_ns"].to_numpy()[rows]
-    return start_ns, start_ns + events["dur_ns"].to_numpy()[rows]
+    start_ns = events["start_ns"][rows]
+    return start_ns, start_ns + events["dur_ns"][rows]
 
 
 class _DeviceKernels:
     """Kernels of one device with sums over time."""
 
-    def __init__(self, events: pd.DataFrame, device: DeviceTimeline) -> None:
-        start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    def __init__(self, events: Events, device: DeviceTimeline) -> None:
+        start_ns, dur_ns = events["start_ns"], events["dur_ns"]
         kernels = np.flatnonzero(device.kind != COPY)
         rows, launch = device.linked.rows[kernels], device.linked.launch[kernels]
         known, is_graph = launch >= 0, device.linked.is_graph[kernels]
@@ -167,13 +167,13 @@ def input_batch(trace: Trace) -> InputBatch:
     Shapes are ``Input Dims`` of ``record_shapes=True`` (torch/csrc/autograd/profiler_kineto.cpp). An input of one dimension
     is not a batch: serving engines put the tokens of all requests into one. Nor is an image alone, which a convolution takes too.
     """
-    events = trace.events
+    events = trace.columns
     layers = where(events["cat"], OPERATORS.__contains__) & where(events["name"], _INPUT.__contains__)
     rows = np.flatnonzero(layers)
     if not len(rows):
         return InputBatch(None, "no embedding, convolution or linear layer in the trace")
-    first = int(rows[np.argmin(events["start_ns"].to_numpy()[rows])])
-    name = str(events["name"].iloc[first])
+    first = int(rows[np.argmin(events["start_ns"][rows])])
+    name = str(events["name"][first])
     arguments = trace.arguments([first])[0]
     if _SHAPES not in arguments:
         return InputBatch(None, "recorded without shapes (record_shapes=True)")

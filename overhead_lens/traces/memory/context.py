@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.model import columns_of
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
@@ -46,7 +47,7 @@ class Contexts:
 
 def contexts(memory: pd.DataFrame, host: HostEvents) -> Contexts:
     """Follow every memory event of a trace up through the events that were open on its thread."""
-    number, threads = threads_of(memory, np.arange(len(memory)))
+    number, threads = threads_of(columns_of(memory), np.arange(len(memory)))
     known = {key: at for at, key in enumerate(host.threads)}
     thread = np.array([known.get(key, -1) for key in threads] or [-1])[number]
     marks = {name: passing(host.names, test)[host.name] for name, test in _MARKS.items()}

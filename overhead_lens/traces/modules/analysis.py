@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.device import COMMUNICATION, device_kinds
@@ -36,7 +37,7 @@ _FORWARD_DEVICE, _BACKWARD_DEVICE, _COMMUNICATION, _EVENTS = range(2 * (_COUNT +
 
 
 def module_budgets(
-    scopes: Scopes, host: HostEvents, threads: Sequence[ThreadPieces], events: pd.DataFrame, linked: Linked
+    scopes: Scopes, host: HostEvents, threads: Sequence[ThreadPieces], events: Events, linked: Linked
 ) -> ModuleBudgets:
     """Divide threads, the busiest first, and device work among the modules of a trace."""
     count = len(scopes.parents)
@@ -47,7 +48,7 @@ def module_budgets(
         column = (_BUSIEST if number == 0 else _OTHERS) * (_COUNT + 1)
         own[:, column : column + _COUNT + 1] += _thread_sums(scopes, pieces, count)
     unlinked = linked.launch < 0
-    dur_ns = events["dur_ns"].to_numpy()[linked.rows]
+    dur_ns = events["dur_ns"][linked.rows]
     communicates = device_kinds(events, linked.rows) == COMMUNICATION
     _add_device(own, scopes, host, linked.launch[~unlinked], dur_ns[~unlinked], communicates[~unlinked])
     total = own[:count].copy()

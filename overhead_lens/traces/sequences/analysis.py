@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import coded, passing
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, of_each
 from overhead_lens.traces.intervals import distinct_values, union
 from overhead_lens.traces.launches import Linked
@@ -71,7 +72,7 @@ class Items:
     lanes: Sequence[str]
 
 
-def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked, waits_from_ns: Ints) -> tuple[Repeated, ...]:
+def sequences(events: Events, host: HostEvents, linked: Linked, waits_from_ns: Ints) -> tuple[Repeated, ...]:
     """Sequences of launches on streams and operators on threads by savings, at most ``_MOST`` of each; see ``waits_from``."""
     waits = passing(host.attributions, lambda each: each.category == "wait")[host.attribution]
     # -1 for a call that does nothing but wait.
@@ -87,11 +88,11 @@ def _rank(repeated: Repeated) -> tuple[int, int, str, int, str]:
     return -sequence.saved_ns, -sequence.length, sequence.kind, sequence.start_ns, sequence.lane
 
 
-def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked, launching_ns: Ints) -> Items:
+def _launches(events: Events, host: HostEvents, linked: Linked, launching_ns: Ints) -> Items:
     """Device events stream by stream."""
-    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    device, stream = (events[name].to_numpy()[linked.rows] for name in ("device", "stream"))
-    name = coded(events["name"])
+    start_ns, dur_ns = events["start_ns"], events["dur_ns"]
+    device, stream = (events[name][linked.rows] for name in ("device", "stream"))
+    name = events["name"]
     codes = name.codes[linked.rows].astype(np.int64)
     starts, durations = start_ns[linked.rows], dur_ns[linked.rows]
     order = ordered(starts, durations, _by_text(codes, list(name.categories)))
@@ -121,7 +122,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked, launching_
         idle_from,
         linked.is_graph[order].astype(np.int64),
         taken(host.thread, call),
-        np.where(known, start_ns[launch], -1) if len(events) else launch,
+        np.where(known, start_ns[launch], -1) if len(start_ns) else launch,
         list(name.categories),
         [f"device {device[order][at]} stream {stream[order][at]}" for at in first.tolist()],
     )

@@ -16,9 +16,10 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Ints, taken
 from overhead_lens.traces.analyzer import Analyzer
-from overhead_lens.traces.columns import coded, where
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS
 from overhead_lens.traces.intervals import cut
 from overhead_lens.traces.launches import launching_operators, runtime_rows
@@ -79,13 +80,13 @@ def _owned(side: Analyzer, windows: Sequence[Window]) -> tuple[_Owned, dict[str,
     if side.threads:
         pieces = next(iter(side.threads.values()))
         host = _within(windows, pieces.start_ns, pieces.dur_ns, pieces.name, pieces.names)
-    events = side.trace.events
-    name = coded(events["name"])
+    events = side.trace.columns
+    name = events["name"]
     names = [*name.categories, IDLE]
     devices = {}
     for device in side.devices:
         rows = device.linked.rows
-        segments = sweep(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows], side.window.bounds)
+        segments = sweep(events["start_ns"][rows], events["dur_ns"][rows], side.window.bounds)
         codes = np.append(name.codes[rows], len(names) - 1).astype(np.int64)
         devices[str(device.number)] = _within(windows, segments.start_ns, segments.dur_ns, codes[segments.owner], names)
     return host, devices
@@ -114,16 +115,16 @@ def _divided(where: str, owned: tuple[_Owned, _Owned], sides: tuple[Side, Side])
 
 
 def _counted(analyzer: Analyzer, windows: Sequence[Window], *, per_step: bool) -> _Counted:
-    events, linked = analyzer.trace.events, analyzer.linked
-    starts_ns = events["start_ns"].to_numpy()
-    inside = window_at(windows, starts_ns) >= 0 if per_step else np.ones(len(events), dtype=bool)
+    events, linked = analyzer.trace.columns, analyzer.linked
+    starts_ns = events["start_ns"]
+    inside = window_at(windows, starts_ns) >= 0 if per_step else np.ones(len(starts_ns), dtype=bool)
     chosen = np.flatnonzero(inside[np.where(linked.launch >= 0, linked.launch, linked.rows)])
     rows = {
         "operator": np.flatnonzero(where(events["cat"], OPERATORS.__contains__) & inside),
         "kernel": linked.rows[chosen],
         "launch": (calls := runtime_rows(events))[inside[calls]],
     }
-    codes = coded(events["name"]).codes
+    codes = events["name"].codes
     totals = {
         (kind, name): sums for kind, at in rows.items() for (name,), sums in _by_names(events, at, codes[at]).items()
     }
@@ -133,10 +134,10 @@ def _counted(analyzer: Analyzer, windows: Sequence[Window], *, per_step: bool) -
     return _Counted(side, totals, _by_names(events, rows["kernel"], taken(codes, operators), codes[rows["kernel"]]))
 
 
-def _by_names(events: pd.DataFrame, rows: Ints, *codes: Ints) -> dict[tuple[str, ...], tuple[int, int]]:
+def _by_names(events: Events, rows: Ints, *codes: Ints) -> dict[tuple[str, ...], tuple[int, int]]:
     """Count and summed duration of events by comparable names: those of one or several codes, -1 for no operator."""
-    names = events["name"].cat.categories
-    frame = pd.DataFrame(dict(enumerate(codes))).assign(ns=events["dur_ns"].to_numpy()[rows])
+    names = events["name"].categories
+    frame = pd.DataFrame(dict(enumerate(codes))).assign(ns=events["dur_ns"][rows])
     grouped = frame.groupby(list(range(len(codes))))["ns"].agg(["count", "sum"]).reset_index()
     totals: dict[tuple[str, ...], tuple[int, int]] = {}
     for *used, count, ns in grouped.itertuples(index=False):
