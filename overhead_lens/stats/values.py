@@ -25,6 +25,15 @@ def taken(values: Ints, places: Ints) -> Ints:
     return selected
 
 
+def are_first(places: Ints) -> Bools:
+    """Whether each place, which may be -1, is not among those before it."""
+    own = np.arange(len(places))
+    first = np.empty(int(places.max(initial=0)) + 2, dtype=np.int64)
+    first[places[::-1]] = own[::-1]
+    is_first: Bools = first[places] == own
+    return is_first
+
+
 def first_places(keys: Ints, targets: Ints) -> Ints:
     """Where each target first stands in the keys; -1 for one that is not there."""
     if not len(keys):

@@ -17,11 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.event import COPY_CATEGORIES
 from overhead_lens.readers.kineto.model import Events
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Ints, are_first
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
@@ -95,7 +94,7 @@ class DeviceTimeline:
         self.linked = linked.chosen(chosen)
         self._rows = self.linked.rows
         self.start_ns = self._event_start_ns[self._rows]
-        self.is_first = (self.linked.launch >= 0) & ~pd.Index(self.linked.launch).duplicated()
+        self.is_first = (self.linked.launch >= 0) & are_first(self.linked.launch)
         called_ns = self._event_start_ns[self.linked.launch[self.is_first]]
         self.queue = queue_of(called_ns, self.start_ns[self.is_first])
         self._dur_ns = events["dur_ns"][self._rows]

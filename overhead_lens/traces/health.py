@@ -56,8 +56,11 @@ def trace_issues(
     - ``no_category``: complete events without a category, which torch.profiler always gives;
     - ``other_category``: complete events of categories that are neither host nor device work.
     """
-    counts = trace.columns["cat"].value_counts()
-    overhead = where(trace.columns["cat"], torch_names.PROFILER_OVERHEAD.__eq__)
+    cat = trace.columns["cat"]
+    counts = dict(
+        zip(cat.categories.tolist(), np.bincount(cat.codes, minlength=len(cat.categories)).tolist(), strict=True)
+    )
+    overhead = where(cat, torch_names.PROFILER_OVERHEAD.__eq__)
     by_driver = overhead & where(trace.columns["name"], torch_names.DRIVER_OVERHEAD.__contains__)
     issues = {
         **trace.issues,
@@ -68,8 +71,8 @@ def trace_issues(
         "overlap_in_stream": _stream_overlaps(trace, linked),
         "profiler_overhead": int((overhead & ~by_driver).sum()),
         "driver_overhead": int(by_driver.sum()),
-        "no_category": int(counts.get("", 0)),
-        "other_category": int(sum(count for name, count in counts.items() if name not in _KNOWN)),
+        "no_category": counts.get("", 0),
+        "other_category": sum(count for name, count in counts.items() if name not in _KNOWN),
     }
     return {reason: count for reason, count in issues.items() if count}
 

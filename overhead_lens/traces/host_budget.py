@@ -126,6 +126,8 @@ class ThreadPieces:
     def kernels(self, owner: Ints, dur_ns: Ints) -> tuple[Ints, Ints]:
         """Of pieces in order of time those that may hold a kernel, and what each takes beyond its operator's dispatch."""
         at = self.computing(owner)
+        if not len(at):
+            return at, at
         until_ns: Ints = pd.Series(dur_ns[at]).groupby(owner[at], sort=False).cumsum().to_numpy()
         return at, np.clip(until_ns - (self.floor.ns if self.floor else 0), 0, dur_ns[at])
 

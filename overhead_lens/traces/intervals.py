@@ -85,7 +85,7 @@ def distinct_values(values: Ints) -> Ints:
 def union(start_ns: Ints, dur_ns: Ints) -> Union:
     """The union of intervals in any order; empty ones cover nothing."""
     lasting = np.flatnonzero(dur_ns > 0)
-    return _joined(start_ns, dur_ns, lasting[np.argsort(start_ns[lasting], kind="stable")])
+    return _joined(start_ns, dur_ns, lasting[np.argsort(start_ns[lasting], kind="stable")]) if len(lasting) else NOTHING
 
 
 def groups(start_ns: Ints, dur_ns: Ints) -> Union:
@@ -121,8 +121,13 @@ class Piece:
     dur_ns: Ints
 
 
+_NO_PIECE = Piece(*[NOTHING.first] * 4)
+
+
 def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) -> Piece:
     """Divide intervals (each may be empty) by disjoint pieces in order; time outside of all pieces is left out."""
+    if not len(start_ns):
+        return _NO_PIECE
     first = np.searchsorted(piece_end_ns, start_ns, "right")
     last = np.searchsorted(piece_start_ns, end_ns, "left")
     counts = np.where(end_ns > start_ns, np.maximum(last - first, 0), 0)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
@@ -175,8 +174,10 @@ def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     if not len(calls):
         return
     of_graph = passing(host.names, lambda name: torch_names.GRAPH_LAUNCH in name)[host.name[calls]]
-    median_ns = pd.Series(host.dur_ns[calls]).groupby(of_graph).transform("quantile", 0.5, interpolation="lower")
-    usual_ns = np.maximum(_LEAST_USUAL_NS, median_ns.to_numpy())
+    usual_ns = np.full(len(calls), _LEAST_USUAL_NS)
+    for alike in (of_graph, ~of_graph):
+        if alike.any():
+            usual_ns[alike] = max(_LEAST_USUAL_NS, np.percentile(host.dur_ns[calls[alike]], 50, method="lower"))
     slow = np.flatnonzero(host.dur_ns[calls] >= LONG * usual_ns)
     slow = slow[~_holds_others(recorded, calls[slow])]
     if not len(slow):

@@ -16,10 +16,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.model import Events, Trace
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Ints, are_first
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, TraceStep
@@ -79,7 +78,7 @@ class _DeviceKernels:
         known, is_graph = launch >= 0, device.linked.is_graph[kernels]
         called = np.where(known, start_ns[launch], start_ns[rows])
         # Kernels come in order of start: the first kernel of a graph represents its launch.
-        term = known & ~(is_graph & pd.Index(launch).duplicated())
+        term = known & (~is_graph | are_first(launch))
         latency = np.where(term, start_ns[rows] - called, 0)
         self._repaired = int((latency < 0).sum())
         latency = np.maximum(latency, 0)

@@ -8,10 +8,9 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.model import Events
-from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.stats.values import Bools, Ints, are_first, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, of_each
@@ -104,7 +103,7 @@ def _launches(events: Events, host: HostEvents, linked: Linked, launching_ns: In
     call = host.places(launch)
     known = call >= 0
     # A call that launched several events (a graph) counts once.
-    pays = known & ~pd.Series(launch).duplicated().to_numpy()
+    pays = known & are_first(launch)
     gap_ns = _gaps(lane, starts, ends)
     # Within a graph the device goes from one event to the next by itself.
     within = linked.is_graph[order][:-1] & (launch[1:] == launch[:-1])
