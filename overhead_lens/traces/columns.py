@@ -18,7 +18,7 @@ Columns = Mapping[str, type[int] | type[str]]
 
 def joined(frames: Sequence[pd.DataFrame], columns: Columns) -> pd.DataFrame:
     """Frames concatenated; an empty frame with the same columns for none."""
-    empty = {name: pd.Series(dtype="int64" if kind is int else object) for name, kind in columns.items()}
+    empty = {name: np.zeros(0, dtype=np.int64 if kind is int else object) for name, kind in columns.items()}
     made: pd.DataFrame = pd.concat(frames, ignore_index=True)[list(columns)] if frames else pd.DataFrame(empty)
     return made
 
