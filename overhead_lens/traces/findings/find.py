@@ -16,7 +16,7 @@ from overhead_lens.traces.side_by_side import beside
 
 def findings(recorded: Recorded) -> tuple[Finding, ...]:
     """Possible savings with their upper bounds."""
-    with beside(events=len(recorded.events)) as other:
+    with beside(events=len(recorded.events["name"])) as other:
         of_device = other.submit(lambda: list(device_causes(recorded)))
         of_steps = other.submit(lambda: [*unlike_steps(recorded), *fusible_kernels(recorded)])
         on_host = other.submit(lambda: list(kernels_on_host(recorded)))
