@@ -69,7 +69,7 @@ Events = Mapping[str, Any]
 
 
 def columns_of(frame: pd.DataFrame) -> Events:
-    """The columns of a frame, which pandas would make anew each time that one is asked for."""
+    """The columns of a frame, which pandas would make again each time that one is requested."""
     return {
         str(name): column.array if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
         for name, column in frame.items()
