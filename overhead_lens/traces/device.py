@@ -105,7 +105,7 @@ class DeviceTimeline:
         self.by_kind = [
             union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))
         ]
-        exposed = np.isin(self.kind, (COMPUTE, COMMUNICATION))
+        exposed = self.kind != COPY
         self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
 

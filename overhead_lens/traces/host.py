@@ -313,6 +313,8 @@ class ThreadTimeline:
         """Attribute C functions by their callers, where their own names do not tell."""
         host = self.host
         chosen = np.flatnonzero(passing(host.attributions, _BINDING.__eq__)[self.attribution] & (caller >= 0))
+        if not len(chosen):
+            return
         names = host.name[self.events]
         columns = names[chosen], names[caller[chosen]], calls_torch[chosen], self.launches_below[chosen]
         counts = len(host.names), len(host.names), 2, 2
@@ -322,7 +324,7 @@ class ThreadTimeline:
             for function, around, torch, launches in zip(*np.unravel_index(cases, counts), strict=True)
         ]
         numbers = [-1 if attribution is None else host.attributions.index(attribution) for attribution in decided]
-        number = np.array(numbers or [-1], dtype=np.int64)[case]
+        number = np.array(numbers)[case]
         self.attribution[chosen[number >= 0]] = number[number >= 0]
 
 

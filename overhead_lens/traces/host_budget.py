@@ -276,15 +276,15 @@ def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[
     parts = cut(*bounds_of(windows), pieces.start_ns, pieces.start_ns + pieces.dur_ns)
     # Several of the thread's attributions may be alike.
     attributions = list(dict.fromkeys((*pieces.attributions, _DISPATCH, _KERNEL)))
-    number = np.array([attributions.index(each) for each in pieces.attributions])
-    dispatch, kernel = (attributions.index(each) for each in (_DISPATCH, _KERNEL))
+    numbers = {each: at for at, each in enumerate(attributions)}
+    number = np.array([numbers[each] for each in pieces.attributions])
     moved = _kernel_estimate(pieces, parts)
     counts = (len(windows), len(attributions), len(pieces.names))
     key = np.ravel_multi_index((number[pieces.attribution], pieces.name), counts[1:])[parts.piece]
     key += parts.interval * (counts[1] * counts[2])
     moved_keys = (
         np.ravel_multi_index((moved.window, np.full_like(moved.name, each), moved.name), counts)
-        for each in (dispatch, kernel)
+        for each in (numbers[_DISPATCH], numbers[_KERNEL])
     )
     codes, keys = pd.factorize(np.concatenate((key, *moved_keys)))
     sums_ns = sum_by(codes, np.concatenate((parts.dur_ns, -moved.ns, moved.ns)), len(keys))

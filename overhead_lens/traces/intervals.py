@@ -64,7 +64,7 @@ class Union:
         lengths = self.end_ns - self.start_ns
         begun = np.searchsorted(self.start_ns, at_ns, "right") - 1
         last = np.maximum(begun, 0)
-        whole = np.concatenate(([0], np.cumsum(lengths)))[last]
+        whole = (np.cumsum(lengths) - lengths)[last]
         return np.where(begun >= 0, whole + np.minimum(at_ns - self.start_ns[last], lengths[last]), 0)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.model import Trace, columns_of
 from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
 from overhead_lens.traces.device import COPY, device_kinds
@@ -40,12 +40,12 @@ class DeviceWork:
         self.start_ns = events["start_ns"][rows]
         self.dur_ns = events["dur_ns"][rows]
         self.is_copy: Bools = device_kinds(events, rows) == COPY
-        self._frame = trace.work
-        self._at = first_places(trace.work["row"].to_numpy(), rows)
+        self._columns = columns_of(trace.work)
+        self._at = first_places(self._columns["row"], rows)
 
     def column(self, name: str) -> Ints:
         """A column of the work frame per device event; -1 where it does not say."""
-        return taken(self._frame[name].to_numpy().astype(np.int64), self._at)
+        return taken(self._columns[name].astype(np.int64), self._at)
 
     def groups(self, which: Bools) -> list[tuple[int, Ints]]:
         """Device and its events of those chosen."""

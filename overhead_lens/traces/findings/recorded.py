@@ -219,7 +219,7 @@ class Recorded:
 def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = True) -> Union:
     """Idle time by blame; ``inside`` a device's span, or over the whole window."""
     idle = device.idle
-    chosen = np.isin(idle.blame, [BLAME.index(name) for name in blamed])
+    chosen = passing(BLAME, blamed.__contains__)[idle.blame]
     if inside:
         chosen &= (idle.start_ns >= device.span[0]) & (idle.start_ns < device.span[1])
     return union(idle.start_ns[chosen], idle.dur_ns[chosen])
