@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,9 +16,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from overhead_lens.machine.process import Worker
 from tests.caches import of_a_session
-from tests.export.trace_processor import Program
 from tests.worker.answering import answering_here
 from tests.worker.warm import warm_workers
+
+if TYPE_CHECKING:
+    from tests.export.trace_processor import Program
 
 pytest_plugins = ["pytester", "tests.browser", "tests.skips"]
 
@@ -133,4 +135,6 @@ def answered_here(_only_marked_tests_measure: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def trace_processor() -> Program:
+    from tests.export.trace_processor import Program
+
     return Program(BUILD / "trace_processor")
