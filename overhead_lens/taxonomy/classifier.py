@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
@@ -77,10 +78,10 @@ class Classifier:
     def __init__(self, rules: Iterable[Rule], working: frozenset[str] | None = frozenset()) -> None:
         self._rules = tuple(rules)
         self._working = working
-        self._event_rules = tuple(
-            rule for rule in self._rules if rule.event is not None or rule.event_category is not None
-        )
-        self._frame_rule = lru_cache(maxsize=None)(self._find_frame_rule)
+        self._native_rules = tuple(rule for rule in self._rules if rule.native or rule.module)
+        self._python_rules = tuple(rule for rule in self._rules if rule.file or rule.function)
+        self._event_rules = tuple(rule for rule in self._rules if rule.event or rule.event_category)
+        self._claim = lru_cache(maxsize=None)(self._find_claim)
         self.event_verdict = lru_cache(maxsize=None)(self._find_event_verdict)
         self.may_work = lru_cache(maxsize=None)(self._find_may_work)
 
@@ -105,15 +106,17 @@ class Classifier:
         """The attribution at the innermost frame, and the index of the innermost frame that is shown by name."""
         carried, shown_at = Carried(), 0
         for place, frame in enumerate(stack.frames):
-            rule = self._frame_rule(frame, carried.callers)
-            if rule is None or rule.shown:
+            claim = self.claim(frame, carried)
+            if claim.rule is None or claim.rule.shown:
                 shown_at = place
-            carried = _carry(rule, carried)
+            carried = claim.carried
         return carried, shown_at
 
     def knowing(self, working: frozenset[str] | None) -> Classifier:
-        """The classifier whose ``mostly_own`` rules apply to these native symbols; None for all."""
-        return Classifier(self._rules, working)
+        """The classifier whose ``mostly_own`` rules apply to these native symbols; None for all. It knows what this one found."""
+        made = copy(self)
+        made._working = working
+        return made
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
         """One step of ``classify``: the attribution below ``frame``."""
@@ -121,22 +124,23 @@ class Classifier:
 
     def claim(self, frame: StackFrame, carried: Carried) -> Claim:
         """One step of ``classify``, with the rule that decided it."""
-        rule = self._frame_rule(frame, carried.callers)
-        return Claim(_carry(rule, carried), rule)
+        return self._claim(frame, carried, self._working is None or frame.function in self._working)
 
     def serves(self, frame: StackFrame, caller: Attribution) -> bool:
         """Whether a frame is neutral, so that its time belongs to its caller."""
-        rule = self._frame_rule(frame, Carried(caller).callers)
+        rule = self.claim(frame, Carried(caller)).rule
         return rule is not None and rule.attribution.category == NEUTRAL
 
     def classify_event(self, name: str, event_category: str) -> Attribution:
         """The attribution of a trace event's self time."""
         return self.event_verdict(name, event_category)[0]
 
-    def _find_frame_rule(self, frame: StackFrame, callers: tuple[str, ...]) -> Rule | None:
-        works = self._working is None or frame.function in self._working
-        rules = (rule for rule in self._rules if works or not rule.mostly_own)
-        return next((rule for rule in rules if rule.fits_frame(frame, callers)), None)
+    def _find_claim(self, frame: StackFrame, carried: Carried, works: bool) -> Claim:
+        callers = carried.callers
+        for rule in self._native_rules if frame.native else self._python_rules:
+            if (works or not rule.mostly_own) and rule.fits_frame(frame, callers):
+                return Claim(_carry(rule, carried), rule)
+        return Claim(_carry(None, carried), None)
 
     def _find_may_work(self, frame: StackFrame) -> bool:
         """Whether a ``mostly_own`` rule fits ``frame``."""
