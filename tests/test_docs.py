@@ -451,7 +451,9 @@ def texts_of(path: Path) -> list[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docstrings = {
-        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node, clean=False)
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False)
     }  # type: ignore[attr-defined]
     return [text for node in outermost(tree) if id(node) not in docstrings for text in [fixed(node)]]
 

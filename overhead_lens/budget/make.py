@@ -18,7 +18,7 @@ from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, InstructionBudget, Wall
 from overhead_lens.budget.operators import operator_tree
 from overhead_lens.budget.page_faults import page_fault_time, standard_error
-from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_compile_share, with_page_faults
+from overhead_lens.budget.shares import Shares, shares_of_time, shares_of_verdicts, with_compile_share, with_page_faults
 from overhead_lens.budget.threads import sleep_warnings
 from overhead_lens.budget.trace import TraceBudget, trace_budget
 from overhead_lens.budget.wall import (
@@ -46,10 +46,9 @@ from overhead_lens.captures.model import HOT_CACHES, CaptureMeta
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.correction.store import PLAIN
 from overhead_lens.errors import MeasurementError
-from overhead_lens.stack import Stack
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.classifier import Classified, Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
 
@@ -97,7 +96,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     traced = _traced(evidence, classifier)
     stacks = [] if traced is not None and traced.waits_for_backward else evidence.samples.stacks
     verdicts = [classifier.classify(stack) for stack in stacks]
-    by_stacks = _shares(evidence, stacks, traced, wall, classifier)
+    by_stacks = _shares(evidence, verdicts, traced, wall)
     asleep = _asleep(by_stacks, clock, evidence.meta)
     shares = by_stacks if asleep is None else bounded(by_stacks, asleep)
     if compiles_at_times(every) and shares.share("compile"):
@@ -204,11 +203,9 @@ def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:
     )
 
 
-def _shares(
-    evidence: Evidence, stacks: Sequence[Stack], traced: TraceBudget | None, wall: Estimate, classifier: Classifier
-) -> Shares:
-    if stacks:
-        return shares_of_stacks(evidence.samples.processes, classifier)
+def _shares(evidence: Evidence, verdicts: Sequence[Classified], traced: TraceBudget | None, wall: Estimate) -> Shares:
+    if verdicts:
+        return shares_of_verdicts(evidence.samples.processes, verdicts)
     if traced is not None:
         # Half the profiler's cost is placed by estimate.
         spread = min(0.5, traced.recording_ns / max(wall.value, 1.0) / 2)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from overhead_lens.stats.bootstrap import REPLICATES
 from overhead_lens.stats.overdispersion import overdispersion
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.taxonomy.classifier import UNATTRIBUTED, Classifier
+from overhead_lens.taxonomy.classifier import UNATTRIBUTED, Classified, Classifier
 from overhead_lens.taxonomy.names import display_name
 from overhead_lens.taxonomy.rules import Attribution
 
@@ -73,6 +74,12 @@ class Shares:
 
 def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier) -> Shares:
     """Shares of the stacks of one or more processes, at least one stack in all."""
+    return shares_of_verdicts(samples, map(classifier.classify, chain.from_iterable(samples)))
+
+
+def shares_of_verdicts(samples: Sequence[Sequence[Stack]], verdicts: Iterable[Classified]) -> Shares:
+    """The same of stacks with their attributions, in the same order."""
+    each = iter(verdicts)
     attributions: Counter[Attribution] = Counter()
     frames: dict[str, Counter[str]] = {}
     memory_calls = 0
@@ -80,7 +87,7 @@ def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier)
     by_frame: defaultdict[tuple[str, str], Floats] = defaultdict(lambda: np.zeros(len(samples)))
     for process, stacks in enumerate(samples):
         for stack in stacks:
-            verdict = classifier.classify(stack)
+            verdict = next(each)
             attributions[verdict.attribution] += stack.count
             category, frame = verdict.attribution.category, display_name(verdict.frame)
             frames.setdefault(category, Counter())[frame] += stack.count

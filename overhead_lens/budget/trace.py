@@ -48,6 +48,7 @@ LOOP_EVENT = "measured_loop"
 
 _LOOP = Attribution("python", "user")
 _BINDING = Attribution("python", "binding")
+_DISPATCH = Attribution("dispatcher", "dispatch")
 _KERNEL, _UNKNOWN = Attribution("kernel"), Attribution("unattributed")
 _WAIT = Attribution("wait", "device")
 
@@ -120,9 +121,10 @@ def trace_budget(
     launches = np.isin(classes, OF_DEVICES)
     on_device = nesting.mark_above(launches)
     only_calls = host["name"].isin(torch_names.WITHOUT_KERNEL).to_numpy()
-    floors_ns = np.where(on_device | only_calls, math.inf, timing.operator_floor_ns).tolist()
+    dispatch = np.array([each == _DISPATCH for each in attributed], dtype=bool)
+    floors_ns = np.where(dispatch & ~on_device & ~only_calls, timing.operator_floor_ns, math.inf).tolist()
     kernels_ns = [
-        sum(ns for part, ns in _split(attribution, own_ns, floor_ns) if part.category == _KERNEL.category)
+        own_ns if attribution.category == _KERNEL.category else max(0, own_ns - floor_ns)
         for attribution, own_ns, floor_ns in zip(attributed, self_ns.tolist(), floors_ns, strict=True)
     ]
     regions = classes.count(COMPILED_REGION)
@@ -277,14 +279,18 @@ def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs
         costs: Cost by class; the first operator after the kernels pays as an outermost one.
     """
     since = dict.fromkeys((OPERATOR_OUTER, COMPILED_REGION), 0.0)
-    more = np.zeros(len(classes))
+    paid: dict[str, dict[int, float]] = {payer: {} for payer in since}
     for index, (name, kernel_ns) in enumerate(zip(classes, kernels_ns, strict=True)):
         payer = OPERATOR_OUTER if name == OPERATOR_NESTED else name
         if payer in since:
-            more[index] = costs[payer].after_kernels_ns(since[payer]) if payer in costs else 0.0
+            paid[payer][index] = since[payer]
             since[payer] = 0.0
         for paying in since:
             since[paying] += kernel_ns
+    more = np.zeros(len(classes))
+    for payer, after_ns in paid.items():
+        if after_ns and payer in costs:
+            more[[*after_ns]] = costs[payer].after_kernels_ns(np.array([*after_ns.values()]))
     return more
 
 
@@ -330,7 +336,8 @@ def category_lane(events: pd.DataFrame, classifier: Classifier) -> pd.DataFrame:
 
 
 def _split(attribution: Attribution, ns: float, operator_floor_ns: float) -> list[tuple[Attribution, float]]:
-    if attribution != Attribution("dispatcher", "dispatch") or ns <= operator_floor_ns:
+    """The time of an operator beyond that of one without work is its kernel's."""
+    if ns <= operator_floor_ns:
         return [(attribution, ns)]
     return [(attribution, operator_floor_ns), (_KERNEL, ns - operator_floor_ns)]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy import torch_names
 
 OPERATOR_OUTER = "operator_outer"
@@ -65,9 +66,9 @@ class EventCost:
         """The part of the cost that falls into the surrounding event."""
         return self.total_ns - self.inside_ns
 
-    def after_kernels_ns(self, kernels_ns: float) -> float:
-        """Extra cost of an event if kernels ran for this long since the last event of its class."""
-        return between(self.cold_after_kernels_ns, kernels_ns)
+    def after_kernels_ns(self, kernels_ns: Floats) -> Floats:
+        """Extra cost of each event, if kernels ran for so long since the last event of the class."""
+        return _along(self.cold_after_kernels_ns, kernels_ns)
 
     def at_distance(self, stack_distance: float) -> EventCost:
         """The cost at an LRU stack distance."""
@@ -86,8 +87,13 @@ Costs = Mapping[str, EventCost]
 
 def between(points: Points, at: float) -> float:
     """Linear interpolation of points; constant beyond the last."""
+    return float(_along(points, np.array(at)))
+
+
+def _along(points: Points, at: Floats) -> Floats:
     arguments, values = zip((0.0, 0.0), *points, strict=True)
-    return float(np.interp(at, arguments, values))
+    found: Floats = np.interp(at, arguments, values)
+    return found
 
 
 def event_class(name: str, category: str, *, outer: bool, launches: bool = False) -> str:

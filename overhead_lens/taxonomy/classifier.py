@@ -77,7 +77,7 @@ class Classifier:
 
     def __init__(self, rules: Iterable[Rule], working: frozenset[str] | None = frozenset()) -> None:
         self._rules = tuple(rules)
-        self._working = working
+        self.working = working
         self._native_rules = tuple(rule for rule in self._rules if rule.native or rule.module)
         self._python_rules = tuple(rule for rule in self._rules if rule.file or rule.function)
         self._event_rules = tuple(rule for rule in self._rules if rule.event or rule.event_category)
@@ -115,7 +115,7 @@ class Classifier:
     def knowing(self, working: frozenset[str] | None) -> Classifier:
         """The classifier whose ``mostly_own`` rules apply to these native symbols; None for all. It knows what this one found."""
         made = copy(self)
-        made._working = working
+        made.working = working
         return made
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
@@ -124,7 +124,7 @@ class Classifier:
 
     def claim(self, frame: StackFrame, carried: Carried) -> Claim:
         """One step of ``classify``, with the rule that decided it."""
-        return self._claim(frame, carried, self._working is None or frame.function in self._working)
+        return self._claim(frame, carried, self.working is None or frame.function in self.working)
 
     def serves(self, frame: StackFrame, caller: Attribution) -> bool:
         """Whether a frame is neutral, so that its time belongs to its caller."""

@@ -187,9 +187,10 @@ def test_the_first_event_after_kernels_costs_more() -> None:
     assert costs[OPERATOR_OUTER].cold_after_kernels_ns == ((10_000, 150), (20_000, 600))
     assert costs[COMPILED_REGION].cold_after_kernels_ns == ((10_000, 1_000), (20_000, 3_000))
     assert costs[OPERATOR_NESTED].cold_after_kernels_ns == costs[FAST_ANNOTATION].cold_after_kernels_ns == ()
-    after = [costs[OPERATOR_OUTER].after_kernels_ns(time_ns) for time_ns in (0, 5_000, 10_000, 16_000, 20_000, 10**9)]
+    times_ns = np.array([0.0, 5_000, 10_000, 16_000, 20_000, 1e9])
+    after = costs[OPERATOR_OUTER].after_kernels_ns(times_ns).tolist()
     assert after == pytest.approx([0, 75, 150, 420, 600, 600])
-    assert costs[OPERATOR_NESTED].after_kernels_ns(10**9) == 0
+    assert costs[OPERATOR_NESTED].after_kernels_ns(times_ns).tolist() == [0.0] * 6
     # The operators' own cost is that of calls after nothing.
     assert costs[OPERATOR_OUTER].total_ns == pytest.approx(400)
 
