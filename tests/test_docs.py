@@ -20,6 +20,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,13 +34,14 @@ import overhead_lens
 from docs import hooks
 from overhead_lens.__main__ import application
 from overhead_lens.documents.registry import SUMMARIES, json_schema
+from overhead_lens.machine.process import Worker
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from tests.cli.run import inside, lens
 from tests.documented_constants import ANYWHERE, OF_A_PAGE
 from tests.excerpts import assert_shows, excerpts
 from tests.public_traces import public_trace
 from tests.recorder.effort import little_effort
-from tests.worker.warm import WORKERS, ended
+from tests.worker.warm import TORCH, WORKERS, ended, warm_workers
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -50,8 +52,10 @@ PAGES = (
 )
 CAPTURES = ROOT / "traces" / "reference"
 
-# They start a worker, which this process refuses where nothing is measured, or are of another process's streams.
-IN_A_SHELL = ("scenarios", "doctor", "run", "attach")
+# They ask a worker, also where nothing is measured; or are of another process's streams.
+ASKING = ("scenarios", "doctor")
+IN_A_SHELL = ("run", "attach")
+_START = Worker.__init__
 
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|ipython|python|toml)(?P<shown> run)?(?: page)?\n(?P<text>.*?)^```$",
@@ -194,7 +198,8 @@ def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.Co
     """Run in this process, which has everything imported, or one forked from another that has torch, unless it takes a shell."""
     name, *words = shlex.split(command, comments=True)
     if name == "overhead-lens" and "|" not in words and words[0] not in IN_A_SHELL:
-        return lens(*words, cwd=folder, env=env)
+        with asking() if words[0] in ASKING else nullcontext():
+            return lens(*words, cwd=folder, env=env)
     if name == "pytest":
         return ended("-m", "pytest", *words, cwd=folder, env={**os.environ, **env}, modules=WORKERS)
     return subprocess.run(
@@ -206,6 +211,13 @@ def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.Co
         timeout=240,
         check=False,
     )
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """A worker may start, by a fork."""
+    with warm_workers(TORCH), mock.patch.object(Worker, "__init__", _START):
+        yield
 
 
 @pytest.mark.parametrize("block", named([each for each in EVERY_BLOCK if any(each.of_the_program)]))
@@ -448,22 +460,15 @@ def odd_quotes() -> list[str]:
 
 def texts_of(path: Path) -> list[str]:
     """String literals of a module without its docstrings; of an f-string its fixed text, with … for what is filled in."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docstrings = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False)
-    }  # type: ignore[attr-defined]
-    return [text for node in outermost(tree) if id(node) not in docstrings for text in [fixed(node)]]
+    return [fixed(node) for node in outermost(ast.parse(path.read_text(encoding="utf-8")))]
 
 
 def outermost(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         yield node
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from outermost(child)
+    elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        for child in ast.iter_child_nodes(node):
+            yield from outermost(child)
 
 
 def fixed(node: ast.JoinedStr | ast.Constant) -> str:

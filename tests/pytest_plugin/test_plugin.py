@@ -435,12 +435,12 @@ def test_the_marker_and_the_options_are_listed(run: Run) -> None:
 # ---------------------------------------------------------------- sessions of their own
 DRAWN = """
     import pytest
-    @pytest.fixture(autouse=True)
-    def drawn(monkeypatch, request):
-        if "overhead" in request.fixturenames:
-            from overhead_lens.pytest_plugin import gate
-            from tests.pytest_plugin.test_plugin import Machine
-            monkeypatch.setattr(gate, "record_call", Machine().record_call)
+    @pytest.fixture
+    def overhead(overhead, monkeypatch):
+        from overhead_lens.pytest_plugin import gate
+        from tests.pytest_plugin.test_plugin import Machine
+        monkeypatch.setattr(gate, "record_call", Machine().record_call)
+        return overhead
 """
 
 
