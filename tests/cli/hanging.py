@@ -103,7 +103,7 @@ def impatient(folder: Path) -> Iterator[None]:
     def next_reply(worker: Worker, operation: Operation[Any]) -> str:
         mark = folder / f"asleep-{worker.pid}"
         while not mark.exists() and worker._replies.empty():
-            time.sleep(0.02)
+            time.sleep(0.002)
         if mark.exists():
             worker._replies = SimpleNamespace(get=get, put=lambda line: None)  # type: ignore[assignment]
         return wait(worker, operation)

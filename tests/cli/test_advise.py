@@ -86,7 +86,7 @@ def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     short = {"clock_budget_ns": 200_000_000, "samples_per_process": 1}
     monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=5, **short))
     monkeypatch.setattr(record, "_BRIEF", replace(record._BRIEF, **short))
-    monkeypatch.setattr(record, "_SCREENING_NS", 500_000_000)
+    monkeypatch.setattr(record, "_ROUNDS", 6)
     monkeypatch.setattr(record, "_MOST_CAPTURES", 2)
     budgets = []
     monkeypatch.setattr(record, "breakdown_of", lambda *of: budgets.append(breakdown_of(*of)) or budgets[-1])
