@@ -235,4 +235,5 @@ def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
         made.columns = made.columns.astype(object)
         if not rows:
             _EMPTY[names] = made
-    return made.copy(deep=False)
+    copied: pd.DataFrame = made.copy(deep=False)
+    return copied
