@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -65,19 +66,29 @@ def test_the_package_imports_what_it_declares() -> None:
 
 
 def _imported_packages(file: Path) -> set[str]:
-    nodes = [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    nodes = [*imports_in(file)]
     absolute = [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     names = [*absolute, *(each.name for node in nodes if isinstance(node, ast.Import) for each in node.names)]
     return {name.partition(".")[0] for name in names}
 
 
+def imports_in(file: Path) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The import statements of a file, also those inside functions."""
+    inside: list[ast.AST] = [ast.parse(file.read_text(encoding="utf-8"))]
+    while inside:
+        node = inside.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        inside.extend(each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr))
+
+
 def imported_files(test: Path) -> set[str]:
     """Files of this repository that a test imports, relative to its root."""
     names = set()
-    for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
+    for node in imports_in(test):
         if isinstance(node, ast.Import):
             names |= {each.name for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif node.module and not node.level:
             names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
     paths = (Path(*name.split(".")) for name in names)
     files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))

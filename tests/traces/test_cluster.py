@@ -19,9 +19,6 @@ from tests.drawn.jobs import Joined, rank_entries
 from tests.drawn.timelines import call, drawn, kernel, timed
 from tests.drawn.trace_text import document, pretty, written
 
-distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-dask = pytest.importorskip("dask")
-
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -40,6 +37,8 @@ def traces(folder: Path, count: int) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    dask = pytest.importorskip("dask")
     # Workers are forked from a process that has imported Dask and pandas.
     with (
         dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
@@ -87,10 +86,12 @@ def test_names_of_one_file_are_traces_of_their_own(
 
 
 def test_a_killed_worker_changes_nothing(tmp_path: Path, workers: Any) -> None:
+    from distributed import Client
+
     paths = traces(tmp_path, 8)
     results = analyze_on(workers.scheduler_address, paths)
     found = [next(results)]
-    with distributed.Client(workers) as client:
+    with Client(workers) as client:
         victim = next(iter(client.run(os.getpid).values()))
     os.kill(victim, signal.SIGKILL)
     found += list(results)
