@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,9 +28,9 @@ from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.readers.kineto.read import read_trace as read_trace_file
 from overhead_lens.recorder.paired import SIDES
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.traces.analyzer import Analyzer
-from overhead_lens.traces.structure.compare import compare_structure
-from overhead_lens.traces.structure.model import StructureDelta
+
+if TYPE_CHECKING:
+    from overhead_lens.traces.structure.model import StructureDelta
 
 
 def budget_of(path: Path, classifier: Classifier) -> Budget:
@@ -100,6 +101,10 @@ def compare_traces(base: Path, new: Path, classifier: Classifier) -> StructureDe
     Raises:
         UsageError: A file is not a trace.
     """
+    # Captures need no analysis of traces.
+    from overhead_lens.traces.analyzer import Analyzer
+    from overhead_lens.traces.structure.compare import compare_structure
+
     return compare_structure(Analyzer(read_trace_file(base), classifier), Analyzer(read_trace_file(new), classifier))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.model import DeviceKernel, DeviceShare
+from overhead_lens.budget.thresholds import LISTED_KERNELS
 from overhead_lens.budget.trace import LOOP_EVENT, profiler_pauses
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.taxonomy.categories import BLAME
@@ -21,8 +22,6 @@ from overhead_lens.traces.costs import kernel_costs
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.intervals import Union, both, union
 from overhead_lens.units import proportional
-
-LISTED_KERNELS = 8
 
 
 def device_share(

@@ -10,7 +10,6 @@ import pandas as pd
 
 from overhead_lens.budget.asleep import Slept, bounded, slept
 from overhead_lens.budget.cross_checks import cross_checks, kernels_alone, rung_walls
-from overhead_lens.budget.device import device_share
 from overhead_lens.budget.evidence import Evidence
 from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_groups, guard_tree
 from overhead_lens.budget.host import host_categories, replicates
@@ -248,6 +247,9 @@ def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[D
         return None, ()
     if evidence.trace is None:
         return None, (f"no trace shows what the {kind} device did: its side of the budget is missing",)
+    # It imports the analysis of traces, a tenth of all that a report imports.
+    from overhead_lens.budget.device import device_share
+
     calls = max(1, evidence.trace.about.calls)
     share, warnings = device_share(evidence.trace.events, calls, wall_ns, kind, classifier)
     if share is None:

@@ -20,4 +20,5 @@ SET_UP_NS = 3_000
 PAGE_FAULTS_SHARE = 0.01  # Page faults that take a larger share of the call are reported.
 LEAST_PAGE_FAULT_NS = 100  # Least time of a page fault, for captures that did not measure it.
 ABOVE_PEAK_RATIO = 1.25  # Measured peaks differ by so much between measurements on a shared machine.
+LISTED_KERNELS = 8  # Kernels of a device that a budget lists, by their time.
 BYTES_MATTER_SHARE = 0.1  # Memory traffic that takes a smaller share of the call does not matter.

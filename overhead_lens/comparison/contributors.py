@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from overhead_lens.budget.device import LISTED_KERNELS
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, Operator
+from overhead_lens.budget.thresholds import LISTED_KERNELS
 from overhead_lens.comparison.frames import FrameShifts
 from overhead_lens.comparison.instructions import changed
 from overhead_lens.comparison.model import Contributor

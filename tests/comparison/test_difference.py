@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.budget.device import LISTED_KERNELS
 from overhead_lens.budget.make import Budget, make_budget
 from overhead_lens.budget.model import Breakdown, DeviceKernel, DeviceShare, Guard, Operator
+from overhead_lens.budget.thresholds import LISTED_KERNELS
 from overhead_lens.budget.wall import Waited
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.budgets import median_per_process, rescaled
