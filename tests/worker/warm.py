@@ -9,12 +9,12 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, partial
@@ -88,11 +88,11 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        end = None if timeout is None else time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if end is not None and time.monotonic() > end:
-                raise subprocess.TimeoutExpired("a forked program", timeout or 0.0)
-            time.sleep(0.001)
+        if self.poll() is None:
+            with open(os.pidfd_open(self.pid), "rb") as ending:
+                select.select([ending], [], [], timeout)
+        if (code := self.poll()) is None:
+            raise subprocess.TimeoutExpired("a forked program", timeout or 0.0)
         return code
 
 
