@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -184,8 +185,9 @@ def _thread_names(columns: Columns) -> dict[tuple[str, str], str]:
     return {(strings[pid], strings[tid]): strings[name] for pid, tid, name in named}
 
 
+@cache
 def nothing() -> Framed:
-    """The frames of a trace without rows."""
+    """The frames of a trace without rows, which all such traces share."""
     values: dict[str, Any] = {name: np.zeros(0, dtype=np.int32) for name in CODES}
     values |= {name: np.zeros(0, dtype=np.int64) for name in NUMBERS}
     return framed(Columns(values, [], {"kind": np.zeros(0, dtype=np.int8), **values}))
