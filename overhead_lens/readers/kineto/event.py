@@ -205,7 +205,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if type(value) is int:
-        return str(value)  # what json.dumps returns, in a tenth of its time
+        return str(value)  # what json.dumps returns, sooner
     return "" if value is None else json.dumps(value)
 
 
