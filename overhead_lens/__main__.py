@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import importlib
 import io
@@ -35,7 +34,7 @@ from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
 
-# Starting and ending, collections of garbage of which there is none took a sixth of a second.
+# Starting makes many objects and no garbage, the search for which took a tenth of a second.
 _OBJECTS_BEFORE_COLLECTION = 100_000
 
 # If set, an internal error ends in its traceback instead of a line.
@@ -129,7 +128,6 @@ def _listen_for_the_end() -> None:
 def main() -> None:
     """Run the program; never returns normally."""
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    atexit.register(gc.freeze)
     _listen_for_the_end()
     _complete_standard_streams()
     try:
@@ -164,7 +162,8 @@ def _run() -> int | None:
     """The exit code of the command, or of the answer to a shell that asks what could follow."""
     if COMPLETE_VARIABLE in os.environ:
         return answer(application())
-    return application(*sys.argv[1:2])(standalone_mode=False)
+    code: int | None = application(*sys.argv[1:2])(standalone_mode=False)
+    return code
 
 
 def _complete_standard_streams() -> None:
