@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import ctypes
 import gc
-import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -151,7 +150,7 @@ def _import_pandas() -> None:
     if not {"pandas", "pyarrow"} & set(modules):
         modules["pyarrow"] = None
         try:
-            importlib.import_module("pandas")
+            import pandas as pd  # noqa: F401
         finally:
             del modules["pyarrow"]
         # The end of the process would search all objects for garbage, another tenth of a second.

@@ -355,7 +355,7 @@ def test_analyze_imports_no_torch(tmp_path: Path) -> None:
     done = lens_apart("analyze", job(tmp_path), cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "pandas" in imported
-    assert {"torch", "numba", "duckdb", "distributed"} & imported == set()
+    assert {"torch", "numba", "duckdb", "distributed", "pyarrow.lib"} & imported == set()
 
 
 def test_the_critical_path_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
