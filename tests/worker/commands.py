@@ -4,7 +4,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
-from overhead_lens.__main__ import app
+from overhead_lens.__main__ import application
 from overhead_lens.errors import UsageError
 
 _LATER = (
@@ -15,6 +15,6 @@ _LATER = (
 for _name in _LATER:
     import_module(f"overhead_lens.{_name}")
 with suppress(UsageError):
-    app(["run", "--json-file", "no.json", "no script"], standalone_mode=False)
+    application()(["run", "--json-file", "no.json", "no script"], standalone_mode=False)
 # Run as a program, it is a module of another name, beside which Python warns of this one.
 del sys.modules["overhead_lens.__main__"]
