@@ -103,7 +103,7 @@ def analyze(
     sizes = _batch_sizes(batch_sizes, len(paths))
     _keep_freed_memory()
     begun = {}
-    if not (diff or query or pftrace or dask):
+    if query is None and not (diff or pftrace or dask):
         # Read aside, while this thread imports what takes as long.
         begun[paths[0]] = begin_reading(paths[0])
         if parquet is None:

@@ -312,6 +312,12 @@ def test_query(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("sql", "told"), [("select 1", ""), ("", "overhead-lens: --query needs SQL, for example: ")])
+def test_a_query_ends_without_a_complaint_of_duckdb(tmp_path: Path, sql: str, told: str) -> None:
+    line, _, rest = lens_apart("analyze", "--query", sql, job(tmp_path), cwd=tmp_path).stderr.partition("\n")
+    assert (line.startswith(told), bool(line), rest) == (True, bool(told), "")
+
+
 @pytest.mark.parametrize(
     "sql",
     [
