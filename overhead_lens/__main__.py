@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import io
@@ -125,9 +126,16 @@ def _listen_for_the_end() -> None:
         listen(number, _interrupt)
 
 
+def _free_no_more() -> None:
+    """The end of the process would search all objects for garbage, a tenth of a second; DuckDB complains where its are left."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
+
+
 def main() -> None:
     """Run the program; never returns normally."""
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    atexit.register(_free_no_more)
     _listen_for_the_end()
     _complete_standard_streams()
     try:

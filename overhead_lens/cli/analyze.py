@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
-import gc
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -153,8 +151,6 @@ def _import_pandas() -> None:
             import pandas as pd  # noqa: F401
         finally:
             del modules["pyarrow"]
-        # The end of the process would search all objects for garbage, another tenth of a second.
-        atexit.register(gc.freeze)
 
 
 def find_traces(given: Sequence[Path]) -> list[Path]:
