@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -248,13 +249,14 @@ def test_inputs_are_aligned_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor import utils
 
     aligned: list[tuple[Any, ...]] = []
+    given = ([0], set())[: len(inspect.signature(utils.align_inputs_from_check_idxs).parameters) - 1]
     calls, output = graphs(lambda x, w: (x @ w).relu(), X, W)
-    wrapped = [GraphCall(utils.align_inputs_from_check_idxs(call.call, [0], set()), call.args) for call in calls]
-    monkeypatch.setattr(utils, "copy_misaligned_inputs", lambda *given: aligned.append(given[1:]) or ([], []))
+    wrapped = [GraphCall(utils.align_inputs_from_check_idxs(call.call, *given), call.args) for call in calls]
+    monkeypatch.setattr(utils, "copy_misaligned_inputs", lambda *passed: aligned.append(passed[1:]) or ([], []))
     (hoisted,) = generated.hoisted(wrapped)
     assert torch.equal(hoisted.call(list(hoisted.args))[0], output)
     kernels = generated.kernel_calls(wrapped)
-    assert aligned == 2 * [([0], set())]
+    assert aligned == 2 * [given]
     assert [kernel.name for kernel in kernels] == [kernel.name for kernel in generated.kernel_calls(calls)]
 
 

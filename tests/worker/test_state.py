@@ -39,7 +39,8 @@ def test_a_training_step_is_seen_and_undone(name: str, training: ModuleType, mon
     for number, parameter in ((0, "weight"), (0, "bias"), (1, "weight"), (1, "running_mean")):
         assert any(f"['{number}']" in path and f"['{parameter}']" in path for path in changed)
     assert any(path.endswith("['exp_avg']") for path in changed)
-    monkeypatch.setattr(sys.modules["torch.optim.adam"], "adam", lambda *_, **__: None)
+    for name in ("adam", "adamw"):  # until torch 2.7 AdamW has a function of its own
+        monkeypatch.setattr(sys.modules[f"torch.optim.{name}"], name, lambda *_, **__: None)
     assert compared(base, outcome_of(call, args)) == DIFFERS
 
 
@@ -172,6 +173,10 @@ def test_tensors_of_other_layouts_are_compared_and_put_back(make: Callable[[floa
 
     given = make(1.0)
     unchanged = given.clone()
+    try:
+        given.clone().copy_(make(2.0))
+    except RuntimeError as error:
+        pytest.skip(f"this torch does not copy them: {error}")
     base, again = (outcome_of(changes, (given,)) for _ in range(2))
     assert compared(base, again) == EQUAL
     assert compared(base, outcome_of(torch.clone, (given,))) == DIFFERS
