@@ -50,14 +50,19 @@ def test_one_frame_that_takes_more_than_set_up_can_is_a_kernel_that_is_not_known
 
 
 # Beside other load a backward pass waits longer for its thread, and a caller was once sampled in place of its kernel.
-@pytest.mark.quiet
 @pytest.mark.measures
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["index_select", "cat", "max_pool1d", "nll_loss", "quantize_per_channel"],
+        pytest.param(["batch_norm channels_last backward"], marks=pytest.mark.quiet),
+    ],
+    ids=["forward", "backward"],
+)
 def test_kernels_of_each_kind_are_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     require_laboratory()
-    names = ["index_select", "cat", "max_pool1d", "nll_loss", "quantize_per_channel"]
-    names.append("batch_norm channels_last backward")
     monkeypatch.setattr(sys, "argv", ["operators", *names, "--result", str(tmp_path / "operators.json")])
     with warm_workers(TORCH):  # none of them is compiled
         survey.main()
