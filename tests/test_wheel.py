@@ -8,11 +8,12 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
 import msgspec
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,3 +94,17 @@ def imported_files(test: Path) -> set[str]:
     paths = (Path(*name.split(".")) for name in names)
     files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))
     return {file.as_posix() for file in files if (ROOT / file).is_file()}
+
+
+def test_pinned_releases_install_on_the_first_release_of_this_python() -> None:
+    """Distributions have old ones, Debian 12 Python 3.11.2, for which pip passes over a release that needs a newer one."""
+    pins = [Requirement(line) for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()]
+    pinned = {(pin.name.lower(), str(pin.specifier).removeprefix("==")) for pin in pins}
+    first = f"{sys.version_info.major}.{sys.version_info.minor}.0"
+    needs = {
+        f"{each.name} {each.version}": each.metadata["Requires-Python"] or ""
+        for each in distributions()
+        if (each.name.lower(), each.version) in pinned
+    }
+    assert len(needs) > len(pinned) // 2
+    assert {name for name, python in needs.items() if first not in SpecifierSet(python)} == set()
