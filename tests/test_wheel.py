@@ -102,7 +102,7 @@ def test_pinned_releases_install_on_the_first_release_of_this_python() -> None:
     pinned = {(pin.name.lower(), str(pin.specifier).removeprefix("==")) for pin in pins}
     first = f"{sys.version_info.major}.{sys.version_info.minor}.0"
     needs = {
-        f"{each.name} {each.version}": each.metadata.get("Requires-Python") or ""
+        f"{each.name} {each.version}": str(each.metadata.json.get("requires_python", ""))
         for each in distributions()
         if (each.name.lower(), each.version) in pinned
     }
