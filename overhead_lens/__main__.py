@@ -35,7 +35,7 @@ from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
 
-# Starting makes many objects and no garbage, the search for which took a tenth of a second.
+# Starting makes many objects but no garbage; searching for it took a tenth of a second.
 _OBJECTS_BEFORE_COLLECTION = 100_000
 
 # If set, an internal error ends in its traceback instead of a line.
@@ -126,8 +126,8 @@ def _listen_for_the_end() -> None:
         listen(number, _interrupt)
 
 
-def _free_no_more() -> None:
-    """The end of the process would search all objects for garbage, a tenth of a second; DuckDB complains where its are left."""
+def _skip_last_collection() -> None:
+    """Spare the search for garbage at exit, a tenth of a second; DuckDB would report its own objects as leaked."""
     if "duckdb" not in sys.modules:
         gc.freeze()
 
@@ -135,7 +135,7 @@ def _free_no_more() -> None:
 def main() -> None:
     """Run the program; never returns normally."""
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    atexit.register(_free_no_more)
+    atexit.register(_skip_last_collection)
     _listen_for_the_end()
     _complete_standard_streams()
     try:

@@ -113,8 +113,7 @@ def trace_budget(
         costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, nesting = _without(sweep(start, dur, window), pauses), Nesting(start, dur)
-    parent = nesting.parent
-    attributed = _attributed(host, parent, classifier)
+    parent, attributed = nesting.parent, _attributed(host, nesting.parent, classifier)
     classes, self_ns = _event_classes(host, parent, _starting_work(events, host)), segments.self_ns(len(host))
     stack_distance = rms_stack_distance(host["name"].tolist())
     # An operator that calls a device's runtime has its kernel there.
