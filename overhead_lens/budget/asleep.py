@@ -20,7 +20,7 @@ from overhead_lens.taxonomy.classifier import UNATTRIBUTED
 from overhead_lens.taxonomy.rules import Attribution
 
 FEWEST_AWAKE = 30
-"""The fewest stacks of a thread, taken while it ran, that show what it does."""
+"""At least this many stacks of a running thread show what it does."""
 
 # A device or the end of a parallel region may be waited for on a core.
 _ASLEEP = frozenset(Attribution("wait", part) for part in ("gil", "lock", "io", "data"))

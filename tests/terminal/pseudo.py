@@ -56,7 +56,7 @@ class Terminal:
         return self.text[begin : self._given]
 
     def pause(self, seconds: float) -> None:
-        """Let it go on; what it writes is read."""
+        """Let the program go on, and read what it writes."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._read(0.01):
             pass
