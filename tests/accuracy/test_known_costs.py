@@ -22,6 +22,8 @@ pytestmark = pytest.mark.measures
 COST_NS = 100_000
 ATTEMPTS = 3
 SAMPLES = 120
+# Where 20 samples of the cost are expected, more than half come in 99 of 100 cases (Poisson).
+FEWEST_EXPECTED = 20
 
 NATIVE = ["allocation, eager", "dispatch, eager", "kernel, eager", "binding, eager"]
 PYTHON = ["user_code, eager", "library_code, eager"]
@@ -44,16 +46,18 @@ def require_laboratory() -> None:
 
 def sample(bench: Any, cost_ns: int) -> list[Any]:
     """Stacks of the call; taken again where the sampler came too late for the first second's."""
-    try:
-        for _ in range(ATTEMPTS):
+    for _ in range(ATTEMPTS):
+        try:
             (stacks,) = bench.sample([0], cost_ns, SAMPLES)
+        except MeasurementError as error:
+            if "no permission" in str(error) or "not installed" in str(error):
+                pytest.skip(str(error))
+            if "no samples" not in str(error):
+                raise
+        else:
             if stacks:
                 return stacks
-        pytest.fail(f"no stack of the call in {ATTEMPTS} attempts")
-    except MeasurementError as error:
-        if "no permission" in str(error) or "not installed" in str(error):
-            pytest.skip(str(error))
-        raise
+    pytest.fail(f"no stack of the call in {ATTEMPTS} attempts")
 
 
 @pytest.mark.parametrize("name", [*NATIVE, *PYTHON, *COMPILED, *THREADS])
@@ -71,6 +75,11 @@ def test_the_right_category_holds_the_cost(name: str) -> None:
     held = {attribution.category: shares.share(attribution.category) for attribution in shares.attributions}
     # While another program has a core, threads wait for each other, and the call takes longer by more than the cost.
     call_ns = max(row["wall_ns"] / row["calls"] for row in rows)
+    expected = shares.weight * cost_ns / call_ns
+    if expected < FEWEST_EXPECTED:
+        pytest.skip(
+            f"the cores are taken: threads wait for each other, and {expected:.1f} samples of the cost are expected"
+        )
     assert held.get(site.category, 0.0) > 0.5 * cost_ns / call_ns, (held, rows)
 
 
