@@ -38,7 +38,7 @@ from overhead_lens.traces.host_budget import (
 from overhead_lens.traces.intervals import cut, distinct_values
 from overhead_lens.traces.launch_figures.analysis import input_batch, launch_figures
 from overhead_lens.traces.launches import link, waits_from
-from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
+from overhead_lens.traces.memory.analysis import DeviceLife, allocations, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import TraceAnalysis
@@ -145,7 +145,7 @@ class Analyzer:
             self._idle_frame(),
             self._queue_frame(),
             joined([life.frame() for life in self.memory], MEMORY),
-            joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            allocations(self.memory),
             self._module_calls(),
             self._repetitions_frame(),
             self.paths.frame() if self._with_path else joined([], PART_COLUMNS),

@@ -67,6 +67,7 @@ class DeviceTimeline:
         threads: Pieces of every host thread by (pid, tid); the busiest first.
 
     Attributes:
+        events: Every event of the trace.
         linked: Its events with their launches, in order of start.
         is_first: bool: whether each is the first of its launch.
         queue: Its launches that were called and have not started.

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import Columns, categorical
+from overhead_lens.traces.columns import Columns, categorical, joined
 from overhead_lens.traces.memory.blocks import Live, live_memory
 from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
@@ -97,19 +96,19 @@ class DeviceLife:
         return made
 
     def allocations(self) -> pd.DataFrame:
-        """Every block: when it was live, its size, kind, and where it was allocated; -1 for beyond the recording."""
+        """Every block: when it was live, -1 for beyond the recording, its size, kind, and where it was allocated, as numbers."""
         blocks, times = self.live.blocks, np.append(self.live.start_ns, -1)
-        columns: dict[str, Any] = {
-            "device": [self.name] * len(blocks.first),
+        operator, module, line = self._places()
+        columns = {
+            "device": self.name,
             "start_ns": times[np.where(blocks.recorded, blocks.first, len(times) - 1)],
             "end_ns": times[blocks.last],
             "bytes": blocks.bytes,
             "kind": np.array(KINDS, dtype=object)[self.kind],
+            "operator": operator,
+            "module": module,
+            "line": line,
         }
-        operator, module, line = self._places()
-        names = [*self.where.names, ""]  # the same categories for every device
-        columns["operator"], columns["line"] = categorical(names, operator), categorical(names, line)
-        columns["module"] = categorical(map(module_name, names), module)
         made: pd.DataFrame = pd.DataFrame(columns)
         return made
 
@@ -211,6 +210,16 @@ def device_lives(memory: pd.DataFrame, where: Contexts) -> list[DeviceLife]:
         )
         for key in devices
     ]
+
+
+def allocations(lives: Sequence[DeviceLife]) -> pd.DataFrame:
+    """The blocks of all devices, with the names of where they were allocated."""
+    made = joined([life.allocations() for life in lives], ALLOCATION_COLUMNS)
+    if lives:
+        names = [*lives[0].where.names, ""]
+        for column, texts in (("operator", names), ("module", map(module_name, names)), ("line", names)):
+            made[column] = categorical(texts, made[column].to_numpy())
+    return made
 
 
 def module_name(event: str, *, by_class: bool = False) -> str:

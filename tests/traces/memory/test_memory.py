@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder,
 from overhead_lens.traces.pieces import Analyzed
 from tests.drawn.memory import CPU, CUDA, memory
 from tests.drawn.timelines import AUTOGRAD, analyzer_of, timed, trace_of
+from tests.drawn.trace_text import document
 from tests.public_traces import public_trace
 
 MIB = 1 << 20
@@ -165,6 +167,19 @@ def test_blocks_are_a_table_of_queries() -> None:
     assert run_query("select start_ns, live_bytes, reserved_bytes from memory", [analyzed]).rows == (
         (5, 8, 10),
         (9, 1, 10),
+    )
+
+
+def test_blocks_of_several_devices_keep_names_that_are_no_text(tmp_path: Path) -> None:
+    entries = [memory(5, 7, 1, device=CPU), memory(6, 8, 1), memory(200, 9, 2)]
+    (tmp_path / "t.json").write_text(document([timed(0, 50, "odd \ud800"), *entries]))
+    trace = read_trace(tmp_path / "t.json")
+    analyzer = Analyzer(trace, default_classifier())
+    analyzed = Analyzed(trace, analyzer.analysis(), analyzer.pieces())
+    assert run_query("select device, bytes, operator, module, line from allocations", [analyzed]).rows == (
+        ("cuda:0", 8, "odd \\ud800", "", ""),
+        ("cuda:0", 9, "", "", ""),
+        ("cpu", 7, "odd \\ud800", "", ""),
     )
 
 
