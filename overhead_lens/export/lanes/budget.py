@@ -75,37 +75,32 @@ def device_lane(share: DeviceShare) -> Lane:
     }
     if share.top:
         busy["kernels"] = [{"kernel": readable(kernel.name), "ns": kernel.ns} for kernel in share.top]
-    idle = [idle_slice(blamed, 0, ns, with_length=True) for blamed, ns in share.idle_blame.items()]
+    idle = [idle_slice(blamed, 0, ns) for blamed, ns in share.idle_blame.items()]
     description = (
         f"Device {readable(share.device)} during one call: busy {format_ns(share.busy_ns)}; idle by what the host was doing "
         "when it should have fed the device, 'queue' after the launch. Their order is not the order of events."
     )
-    slices = _one_behind_the_other([busy_slice(0, share.busy_ns, busy, with_length=True), *idle])
+    slices = _one_behind_the_other([busy_slice(0, share.busy_ns, busy), *idle])
     return Lane(f"Device {readable(share.device)} of one call", slices, group=BUDGET_GROUP, description=description)
 
 
-def busy_slice(
-    start_ns: int, end_ns: int, arguments: Mapping[str, Value] | None = None, *, with_length: bool = False
-) -> Slice:
-    """Busy time of a device; with ``with_length``, the name includes its length (of a sum)."""
-    name = f"{BUSY} {format_ns(end_ns - start_ns)}" if with_length else BUSY
-    return Slice(start_ns, end_ns, name, DEVICE_BUDGET, {"category": BUSY, **(arguments or {})}, color=BUSY)
+def busy_slice(start_ns: int, end_ns: int, arguments: Mapping[str, Value] | None = None) -> Slice:
+    """Busy time of a device."""
+    return Slice(start_ns, end_ns, BUSY, DEVICE_BUDGET, {"category": BUSY, **(arguments or {})}, color=BUSY)
 
 
-def idle_slice(blamed: str, start_ns: int, end_ns: int, *, with_length: bool = False) -> Slice:
+def idle_slice(blamed: str, start_ns: int, end_ns: int) -> Slice:
     """Idle time of a device, with the category it is blamed on."""
     name = f"{IDLE}: {blamed}"
-    arguments: dict[str, Value] = {"category": name, "blamed on": blamed}
-    title = f"{name} {format_ns(end_ns - start_ns)}" if with_length else name
-    return Slice(start_ns, end_ns, title, DEVICE_BUDGET, arguments, color=blamed)
+    return Slice(start_ns, end_ns, name, DEVICE_BUDGET, {"category": name, "blamed on": blamed}, color=blamed)
 
 
-def _one_behind_the_other(slices: Iterable[Slice]) -> Iterator[Slice]:
+def _one_behind_the_other(sums: Iterable[Slice]) -> Iterator[Slice]:
     start_ns = 0
-    for piece in slices:
-        end_ns = start_ns + piece.end_ns - piece.start_ns
+    for each in sums:
+        end_ns = start_ns + each.end_ns
         if end_ns > start_ns:
-            yield piece._replace(start_ns=start_ns, end_ns=end_ns)
+            yield each._replace(start_ns=start_ns, end_ns=end_ns, name=f"{each.name} {format_ns(each.end_ns)}")
         start_ns = end_ns
 
 

