@@ -76,11 +76,10 @@ class Classifier:
     """
 
     def __init__(self, rules: Iterable[Rule], working: frozenset[str] | None = frozenset()) -> None:
-        self._rules = tuple(rules)
-        self.working = working
-        self._native_rules = tuple(rule for rule in self._rules if rule.native or rule.module)
-        self._python_rules = tuple(rule for rule in self._rules if rule.file or rule.function)
-        self._event_rules = tuple(rule for rule in self._rules if rule.event or rule.event_category)
+        self.working, rules = working, tuple(rules)
+        self._native_rules = tuple(rule for rule in rules if rule.native or rule.module)
+        self._python_rules = tuple(rule for rule in rules if rule.file or rule.function)
+        self._event_rules = tuple(rule for rule in rules if rule.event or rule.event_category)
         self._claim = lru_cache(maxsize=None)(self._find_claim)
         self.event_verdict = lru_cache(maxsize=None)(self._find_event_verdict)
         self.may_work = lru_cache(maxsize=None)(self._find_may_work)
@@ -137,14 +136,18 @@ class Classifier:
 
     def _find_claim(self, frame: StackFrame, carried: Carried, works: bool) -> Claim:
         callers = carried.callers
-        for rule in self._native_rules if frame.native else self._python_rules:
+        for rule in self._rules_of(frame):
             if (works or not rule.mostly_own) and rule.fits_frame(frame, callers):
                 return Claim(_carry(rule, carried), rule)
         return Claim(_carry(None, carried), None)
 
+    def _rules_of(self, frame: StackFrame) -> Sequence[Rule]:
+        return self._native_rules if frame.native else self._python_rules
+
     def _find_may_work(self, frame: StackFrame) -> bool:
         """Whether a ``mostly_own`` rule fits ``frame``."""
-        return any(rule.mostly_own and rule.fits_frame(frame, (UNATTRIBUTED.category,)) for rule in self._rules)
+        rules = (rule for rule in self._rules_of(frame) if rule.mostly_own)
+        return any(rule.fits_frame(frame, (UNATTRIBUTED.category,)) for rule in rules)
 
     def _find_event_verdict(self, name: str, event_category: str) -> tuple[Attribution, bool]:
         """The attribution of a trace event's self time; and whether it keeps all events below it."""

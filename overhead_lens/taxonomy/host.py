@@ -60,15 +60,9 @@ class HostCategory:
 
 def parts_of(category: str, ns: int, weights: Mapping[Attribution, float]) -> tuple[Part, ...]:
     """The parts of a category that took ``ns``; none if no time has a part."""
-    own: dict[str, float] = dict.fromkeys(PARTS.get(category, ()), 0)
-    without_part: float = 0
-    for attribution, weight in weights.items():
-        if attribution.category == category and attribution.part is None:
-            without_part += weight
-        elif attribution.category == category and attribution.part is not None:
-            own[attribution.part] += weight
+    own = {part: weights.get(Attribution(category, part), 0) for part in PARTS.get(category, ())}
     if ns == 0 or not any(own.values()):
         return ()
-    if without_part:
+    if without_part := weights.get(Attribution(category)):
         own[OTHER] = without_part
     return tuple(map(Part, own, proportional(list(own.values()), ns)))

@@ -15,7 +15,6 @@ _NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_de
 _LONGEST = 110
 _INSTALLED = re.compile(r"^(site-packages|lib/python3(\.\d+)?)/")
 RUNTIMES = re.compile(r"(?P<library>lib(?P<name>gomp|omp|iomp5|tbb))\b")
-_RUNTIME_NAMES = {"tbb": "TBB runtime"}
 
 
 def gil_held_by(thread: str) -> StackFrame:
@@ -30,7 +29,7 @@ def display_name(frame: StackFrame) -> str:
         runtime = RUNTIMES.match(frame.location)
         if runtime is None:
             return f"[unresolved] ({frame.location})"
-        return f"{_RUNTIME_NAMES.get(runtime['name'], 'OpenMP runtime')} ({runtime['library']})"
+        return f"{'TBB' if runtime['name'] == 'tbb' else 'OpenMP'} runtime ({runtime['library']})"
     if frame.native:
         return f"{short_symbol(frame.function)} ({frame.location})" if frame.location else frame.function
     return f"{frame.function.replace('.<locals>', '')} ({_INSTALLED.sub('', frame.location)})"

@@ -74,25 +74,19 @@ class Rule:
     source: str
 
     def fits_frame(self, frame: StackFrame, callers: Collection[str]) -> bool:
-        """Whether the rule fits ``frame`` below a caller of the categories ``callers``."""
+        """Whether a rule for such frames, native or Python, fits ``frame`` below a caller of the categories ``callers``."""
         if self.under and self.under.isdisjoint(callers):
             return False
         if frame.native:
-            if self.native is None and self.module is None:
-                return False
             # Without a module it is not a symbol, but a reader's own text.
             symbol = without_return_type(frame.function) if frame.location else frame.function
             by_symbol = self.native is None or self.native.match(symbol) is not None
             return by_symbol and (self.module is None or self.module.match(frame.location) is not None)
-        if self.file is None and self.function is None:
-            return False
         in_file = self.file is None or self.file.search(frame.location) is not None
         return in_file and (self.function is None or self.function.match(frame.function) is not None)
 
     def fits_event(self, name: str, event_category: str) -> bool:
-        """Whether the rule fits a trace event."""
-        if self.event is None and self.event_category is None:
-            return False
+        """Whether a rule for events fits a trace event."""
         by_name = self.event is None or self.event.match(name) is not None
         return by_name and (self.event_category is None or self.event_category.fullmatch(event_category) is not None)
 
@@ -120,9 +114,7 @@ def all_rules(extra: Path | None = None) -> tuple[Rule, ...]:
     return (*(load_rules(extra) if extra else ()), *_built_in())
 
 
-@cache
-def _built_in() -> tuple[Rule, ...]:
-    return load_rules()
+_built_in = cache(load_rules)
 
 
 def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
