@@ -17,6 +17,7 @@ from overhead_lens.export.lanes.events import find_flows, placed_rows
 from overhead_lens.export.lanes.model import Counter, Lane
 from overhead_lens.export.lanes.threads import placed_stacks
 from overhead_lens.export.perfetto.analysis import memory_sections, write_analysis_perfetto
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import default_classifier
@@ -25,6 +26,7 @@ from overhead_lens.traces.analyzer import analyze_over_time
 from tests.drawn.builders import breakdown
 from tests.drawn.memory import memory
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, WORKER, call, drawn, kernel, timed, trace_of
+from tests.drawn.trace_text import document
 
 
 def shown(lane: Lane) -> list[tuple[int, int, str]]:
@@ -251,6 +253,13 @@ def test_no_arrow_leads_to_the_operator_of_another_thread() -> None:
         numbered("            [--)    ", ADDMM_NODE, (1, 13)),
     ]
     assert find_flows(placed_rows(trace_of(entries).events)) == ({}, {})
+
+
+def test_names_that_are_no_text_stand_beside_categories(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(document([timed(0, 50, "odd \ud800")]))
+    categories = pd.DataFrame({"start_ns": [0], "dur_ns": [50], "category": ["python"], "pid": ["1"], "tid": ["1"]})
+    rows = placed_rows(read_trace(tmp_path / "t.json").events, categories)
+    assert rows["name"].tolist() == ["odd \\ud800", "python"]
 
 
 def test_arrows_lead_to_each_run_of_a_node_until_another_thread_has_its_number() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -35,62 +35,59 @@ def placed_rows(
     """Every event and category interval, in file order; arguments as of ``event_lanes``.
 
     Returns:
-        Columns ``name``, ``cat`` (as given); ``pid``, ``tid`` (str: process and thread, for a device row its device and
-        stream); ``kind`` (str, one of ``LANE_KINDS``); ``start_ns``, ``dur_ns``, ``correlation``, ``sequence`` (int64, the
-        last two -1 where absent).
+        Columns ``name``, ``cat`` (readable text); ``pid``, ``tid`` (the same: process and thread, for a device row its device
+        and stream); ``kind`` (str, one of ``LANE_KINDS``); ``start_ns``, ``dur_ns``, ``correlation``, ``sequence`` (int64,
+        the last two -1 where absent).
     """
     parts = [_events(events, PYTHON_LANE if separates_python else OPERATORS_LANE)]
     if categories is not None:
         parts.append(_categories(categories))
-    parts = [part for part in parts if len(part)] or parts[:1]
-    rows: pd.DataFrame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    rows: pd.DataFrame = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)[_COLUMNS]
     return rows
 
 
-def _events(events: pd.DataFrame, python_lane: str) -> pd.DataFrame:
+def _events(events: pd.DataFrame, python_lane: str) -> Any:
     category = events["cat"]
     on_stream, annotates = category.isin(DEVICE_CATEGORIES), category.isin(ANNOTATION_CATEGORIES)
     kind = np.select(
         [on_stream, annotates, category == "python_function"], [STREAM, ANNOTATIONS, python_lane], OPERATORS_LANE
     )
     of_device = on_stream | annotates
-    placed = events.assign(
+    return events.assign(
+        name=_texts(events["name"]),
+        cat=_texts(category),
         kind=kind,
         pid=_number_or_label(events, "device", "pid", of_device),
         tid=_number_or_label(events, "stream", "tid", of_device).str.removeprefix("stream "),
     )
-    rows: pd.DataFrame = placed[_COLUMNS].reset_index(drop=True)
-    return rows
 
 
-def _categories(categories: pd.DataFrame) -> pd.DataFrame:
+def _categories(categories: pd.DataFrame) -> Any:
     """Category intervals as rows."""
-    placed = categories.assign(
+    return categories.assign(
         name=categories["category"],
         cat="host category",
         kind=CATEGORIES_LANE,
-        pid=_labels(categories["pid"]),
-        tid=_labels(categories["tid"]),
+        pid=_texts(categories["pid"]),
+        tid=_texts(categories["tid"]),
         correlation=-1,
         sequence=-1,
     )
-    rows: pd.DataFrame = placed[_COLUMNS].reset_index(drop=True)
-    return rows
 
 
 def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: pd.Series[bool]) -> pd.Series[str]:
     """``label`` as text, replaced by the device's ``number`` where there is one."""
-    labels = _labels(events[label])
+    labels = _texts(events[label])
     numbered = of_device & (events[number] >= 0)
-    labels[numbered] = _labels(events.loc[numbered, number])
+    labels[numbered] = _texts(events.loc[numbered, number])
     return labels
 
 
-def _labels(column: pd.Series) -> pd.Series[str]:
-    """Processes, threads or numbers of devices as text."""
+def _texts(column: pd.Series) -> pd.Series[str]:
+    """Names, or numbers of devices, as readable text: pandas cannot join names that cannot be encoded."""
     codes, values = pd.factorize(column)
-    labelled: pd.Series[str] = pd.Series(np.array(list(map(readable, values)), dtype=object)[codes], index=column.index)
-    return labelled
+    texts: pd.Series[str] = pd.Series(np.array(list(map(readable, values)), dtype=object)[codes], index=column.index)
+    return texts
 
 
 DEVICES = "Devices"
@@ -174,12 +171,12 @@ def _slices(
             yield Slice(
                 start_ns=begin_ns,
                 end_ns=begin_ns + dur_ns,
-                name=readable(name),
-                category=readable(category),
+                name=name,
+                category=category,
                 arguments={key: number for key, number in zip(_LINKS, links, strict=True) if number >= 0},
                 flows_out=leaving.get(position, ()),
                 flows_in=arriving.get(position, ()),
-                color=readable(name) if is_category else "",
+                color=name if is_category else "",
             )
 
 
@@ -219,7 +216,7 @@ def _backwards(rows: pd.DataFrame) -> _Pairs:
     itself: a node has no arrow where several threads had its number before, because the rows do not tell whose it is.
     """
     linked = rows[rows["sequence"] >= 0].sort_values("start_ns", kind="stable")
-    name = linked["name"].map(str)
+    name = linked["name"]
     is_node = name.str.startswith(torch_names.BACKWARD_NODE_PREFIX).astype(bool)
     # A node and the function in it have the same number.
     functions = {node.partition(": ")[2] for node in name[is_node].unique()}
