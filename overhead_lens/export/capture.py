@@ -113,16 +113,15 @@ TRACED_WITH_STACKS = "With Python stacks"
 _STACKS = ("1", "1")
 
 
-def draw(path: Path, breakdown: Breakdown, classifier: Classifier, target: Path | None = None) -> Path:
-    """Write a native Perfetto trace, by default ``trace.pftrace`` in the capture; returns the file."""
-    target = target or path / PERFETTO
-    write_picture(target, _picture(read_capture(path), breakdown, classifier))
-    return target
+def draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> Path:
+    """Write ``trace.pftrace`` in the capture; returns the file."""
+    write_picture(path / PERFETTO, _picture(read_capture(path), breakdown, classifier))
+    return path / PERFETTO
 
 
 def write_call_perfetto(path: Path, target: Path, classifier: Classifier) -> None:
     """Write a capture as a native Perfetto trace."""
-    draw(path, breakdown_of(path, classifier), classifier, target)
+    write_picture(target, _picture(read_capture(path), breakdown_of(path, classifier), classifier))
 
 
 def write_call_chrome(path: Path, target: Path, classifier: Classifier) -> None:

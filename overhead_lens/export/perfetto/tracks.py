@@ -11,7 +11,7 @@ from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped, unused-ignore]
 
-from overhead_lens.export.lanes.model import Begin, Counter, End, Lane, Slice, Value, nest
+from overhead_lens.export.lanes.model import Begin, Counter, Lane, Slice, Value, nest
 from overhead_lens.export.perfetto.packets import PacketSequence
 
 _NUMBER = re.compile(r" ?\d+")
@@ -92,7 +92,7 @@ class Tracks:
             if isinstance(step, Begin):
                 self._begin(rows[step.row], step.slice)
             else:
-                self._end(rows[step.row], step)
+                self._event(_END, rows[step.row], step.end_ns)
         return rows[0]
 
     def counter(self, counter: Counter, parent: int = 0) -> int:
@@ -102,10 +102,7 @@ class Tracks:
         descriptor.counter.y_axis_share_key = counter.unit
         track = int(descriptor.uuid)
         for time_ns, value in counter.points:
-            event = self._packets.packet(time_ns).track_event
-            event.type = _COUNTER
-            event.track_uuid = track
-            event.double_counter_value = value
+            self._event(_COUNTER, track, time_ns).track_event.double_counter_value = value
         return track
 
     def _described(self, lane: Lane, parent: int) -> int:
@@ -126,10 +123,8 @@ class Tracks:
         return descriptor
 
     def _begin(self, track: int, piece: Slice) -> None:
-        packet = self._packets.packet(piece.start_ns)
+        packet = self._event(_BEGIN, track, piece.start_ns)
         event = packet.track_event
-        event.type = _BEGIN
-        event.track_uuid = track
         event.name_iid = self._packets.name(packet, "event_names", piece.name)
         event.category_iids.append(self._packets.name(packet, "event_categories", piece.category))
         if piece.arguments:
@@ -140,10 +135,11 @@ class Tracks:
         if piece.flows_out or piece.flows_in:
             event.flow_ids.extend((*piece.flows_out, *piece.flows_in))
 
-    def _end(self, track: int, step: End) -> None:
-        event = self._packets.packet(step.end_ns).track_event
-        event.type = _END
-        event.track_uuid = track
+    def _event(self, kind: int, track: int, time_ns: int) -> Any:
+        packet = self._packets.packet(time_ns)
+        packet.track_event.type = kind
+        packet.track_event.track_uuid = track
+        return packet
 
     def _fill_all(self, packet: Any, annotations: Any, arguments: Mapping[str, Value]) -> None:
         for key, value in arguments.items():
