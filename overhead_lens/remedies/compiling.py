@@ -78,8 +78,10 @@ def _as_cuda_graph(call: Call) -> Call:
     return call.compiled(mode="reduce-overhead")
 
 
+_remedy = partial(Remedy, group="compile", source=f"{_DOCUMENTATION}/generated/torch.compile.html")
+
 REMEDIES = (
-    Remedy(
+    _remedy(
         name="aot_inductor",
         summary="the call is exported for these sizes and compiled ahead of time",
         how="torch._inductor.aoti_compile_and_package(torch.export.export(model, args))",
@@ -87,16 +89,13 @@ REMEDIES = (
         shrinks=("guard", "python", "dispatcher", "allocation", "compile"),
         source="https://docs.pytorch.org/docs/stable/torch.compiler_aot_inductor.html",
         apply=_ahead_of_time,
-        group="compile",
     ),
-    Remedy(
+    _remedy(
         name="compile",
         summary="operators are fused and launched from generated code",
         how="f = torch.compile(f)",
         shrinks=("dispatcher", "allocation", "python", "kernel", "wait"),
-        source=f"{_DOCUMENTATION}/generated/torch.compile.html",
         apply=_compiled,
-        group="compile",
     ),
     Remedy(
         name="cpp_wrapper",
@@ -118,14 +117,13 @@ REMEDIES = (
         )
         for dynamic in (False, True)
     ),
-    Remedy(
+    _remedy(
         name="eager",
         summary="the call is not compiled",
         how="without torch.compile",
         shrinks=("guard", "compile", "python", "kernel"),
         source=f"{_DOCUMENTATION}/torch.compiler_faq.html",
         apply=_eager,
-        group="compile",
     ),
     Remedy(
         name="freezing",
@@ -144,23 +142,20 @@ REMEDIES = (
         source=f"{_DOCUMENTATION}/generated/torch.compile.html",
         apply=_in_one_graph,
     ),
-    Remedy(
+    _remedy(
         name="max_autotune",
         summary="the compiler tries kernels for matrix products and keeps the fastest",
         how='torch.compile(f, mode="max-autotune-no-cudagraphs")',
         shrinks=("kernel", "wait"),
-        source=f"{_DOCUMENTATION}/generated/torch.compile.html",
         apply=lambda call: call.compiled(mode="max-autotune-no-cudagraphs"),
-        group="compile",
     ),
-    Remedy(
+    _remedy(
         name="reduce_overhead",
         summary="all launches of the call are replayed as one CUDA graph",
         how='torch.compile(f, mode="reduce-overhead")',
         shrinks=("dispatcher", "python", "launch", "allocation"),
         source=f"{_DOCUMENTATION}/torch.compiler_cudagraph_trees.html",
         apply=_as_cuda_graph,
-        group="compile",
     ),
     Remedy(
         name="size_asserts_off",

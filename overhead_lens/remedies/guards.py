@@ -46,43 +46,38 @@ def _not_evaluated(call: Call) -> Call:
     return call.later_inside(partial(torch.compiler.set_stance, "default", skip_guard_eval_unsafe=True))
 
 
+_remedy = partial(Remedy, shrinks=("guard",), source=_SOURCE)
+
 REMEDIES = (
     *(
-        Remedy(
+        _remedy(
             name=name,
             summary=summary,
             how=f'torch.compile(f, options={{"guard_filter_fn": torch.compiler.{filter_name}}})',
             safety="unsafe",
-            shrinks=("guard",),
-            source=_SOURCE,
             apply=partial(_filtered, filter_name=filter_name),
             group="guards",
         )
         for filter_name, (name, summary) in _SPARED.items()
     ),
-    Remedy(
+    _remedy(
         name="recursive_dict_tags",
         summary="a tag for each tree of modules is compared first",
         how="torch._dynamo.config.use_recursive_dict_tags_for_guards = True",
-        shrinks=("guard",),
-        source=_SOURCE,
         apply=partial(_configured, setting="use_recursive_dict_tags_for_guards"),
     ),
-    Remedy(
+    _remedy(
         name="free_tensors",
         summary="tensors of modules become inputs of the graph without guards",
         how="torch._dynamo.config.install_free_tensors = True",
         safety="unsafe",
-        shrinks=("guard",),
-        source=_SOURCE,
         apply=partial(_configured, setting="install_free_tensors"),
     ),
-    Remedy(
+    _remedy(
         name="skip_guard_eval",
         summary="only guards that tell compiled versions apart are checked",
         how='torch.compiler.set_stance("default", skip_guard_eval_unsafe=True)',
         safety="unsafe",
-        shrinks=("guard",),
         source="https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html",
         apply=_not_evaluated,
         group="guards",

@@ -34,36 +34,29 @@ def _joined(*parts: str | None) -> str:
     return ":".join(filter(None, parts))
 
 
+_remedy = partial(Remedy, shrinks=("allocation",), source=_SOURCE, apply=_with_glibc, group="malloc")
+
 REMEDIES = (
-    Remedy(
+    _remedy(
         name="malloc_keeps_pages",
         summary="malloc gives no memory back to the operating system, so that nothing faults twice",
         how="MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1",
-        shrinks=("allocation",),
-        source=_SOURCE,
-        apply=_with_glibc,
-        group="malloc",
         variables=lambda: {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1"},
     ),
-    Remedy(
+    _remedy(
         name="malloc_huge_pages",
         summary="malloc asks for transparent huge pages",
         how="GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
         shrinks=("allocation", "kernel"),
-        source=_SOURCE,
-        apply=_with_glibc,
-        group="malloc",
         variables=_with_huge_pages,
     ),
     *(
-        Remedy(
+        _remedy(
             name=name,
             summary=f"{name} in place of the C library's malloc",
             how=f"LD_PRELOAD=lib{library}.so.{version}",
-            shrinks=("allocation",),
             source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
             apply=partial(_with_library, library=library),
-            group="malloc",
             variables=partial(_preloading, library),
         )
         for name, library, version in (("jemalloc", "jemalloc", 2), ("tcmalloc", "tcmalloc_minimal", 4))

@@ -60,30 +60,27 @@ def _with_other_threads(call: Call) -> Call:
 
 _SOURCE = "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html"
 
+_remedy = partial(Remedy, shrinks=("kernel", "wait"), source=_SOURCE)
+
 REMEDIES = (
-    Remedy(
+    _remedy(
         name="threads_1",
         summary="no operator is divided among threads",
         how="torch.set_num_threads(1)",
-        shrinks=("kernel", "wait"),
-        source=_SOURCE,
         apply=lambda call: _of(call, 1),
         group="threads",
     ),
-    Remedy(
+    _remedy(
         name="threads_physical",
         summary="a thread for each physical core",
         how="torch.set_num_threads(PHYSICAL_CORES)",
-        shrinks=("kernel", "wait"),
-        source=_SOURCE,
         apply=lambda call: _of(call, physical_cores()),
         group="threads",
     ),
-    Remedy(
+    _remedy(
         name="omp_wait_active",
         summary="threads spin between operators in place of sleeping",
         how="OMP_WAIT_POLICY=active",
-        shrinks=("kernel", "wait"),
         source="https://gcc.gnu.org/onlinedocs/libgomp/OMP_005fWAIT_005fPOLICY.html",
         apply=_with_other_threads,
         variables=lambda: {"OMP_WAIT_POLICY": "active"},
