@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,7 +60,10 @@ class DeviceLife:
         recorded_bytes = sum(holder.bytes for holder in held)
         peak_bytes, unaddressed_bytes = int(live.live_bytes[peak + 1]), live.unaddressed_at(peak)
         begun = list(self._begun([window for _, window in steps]))
-        churn = self._within(begun)
+        unreleased = len(live.rows)
+        within = blocks.recorded & (blocks.last < unreleased)
+        churn = self._among(begun, lambda ends, last: ends < last) if begun else within
+        kept = self._among(begun[1:-1], lambda ends, _: ends == unreleased)
         churned = self._holders(churn, by_class=True)
         return DeviceMemory(
             device=self.name,
@@ -77,7 +80,7 @@ class DeviceLife:
             churn=churned[:_MOST_HOLDERS],
             churn_bytes=sum(holder.bytes for holder in churned),
             churn_blocks=int(churn.sum()),
-            kept=self._holders(self._unreleased(begun), by_class=True)[:_MOST_HOLDERS],
+            kept=self._holders(kept, by_class=True)[:_MOST_HOLDERS],
             steps=tuple(self._step(number, each) for (number, _), each in zip(steps, begun, strict=True)),
             over_time=series(live),
             repairs=live.repairs,
@@ -147,8 +150,8 @@ class DeviceLife:
         """Names of modules, and the number of each code's among them."""
         used, number = np.unique(codes, return_inverse=True)
         texts = [module_name(self.where.names[code], by_class=by_class) if code >= 0 else "" for code in used.tolist()]
-        known = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        return list(known), np.array([known[text] for text in texts], dtype=np.int64)[number]
+        kind, names = pd.factorize(np.array(texts, dtype=object))
+        return names.tolist(), kind[number]
 
     def _by_kind(self, at_peak: Bools, peak_bytes: int) -> dict[str, int]:
         sums = sum_by(self.kind[at_peak], self.live.blocks.bytes[at_peak], len(KINDS))
@@ -164,23 +167,12 @@ class DeviceLife:
         for first, last, begin, end in zip(*events.tolist(), *edges.tolist(), strict=True):
             yield order[begin:end], first, last
 
-    def _within(self, steps: Sequence[_Begun]) -> Bools:
-        """Which blocks live in one step only; without steps, in the recording only."""
-        blocks = self.live.blocks
-        if not steps:
-            return blocks.recorded & (blocks.last < len(self.live.rows))
-        inside = np.zeros(len(blocks.first), dtype=bool)
+    def _among(self, steps: Sequence[_Begun], test: Callable[[Ints, int], Bools]) -> Bools:
+        """Which blocks were allocated in a step and pass a test of their ends, and of the first event behind the step."""
+        chosen = np.zeros(len(self.live.blocks.first), dtype=bool)
         for begun, _, last in steps:
-            inside[begun[blocks.last[begun] < last]] = True
-        return inside
-
-    def _unreleased(self, steps: Sequence[_Begun]) -> Bools:
-        """Which blocks were allocated in a step other than the first and the last, and never released."""
-        blocks = self.live.blocks
-        unreleased = np.zeros(len(blocks.first), dtype=bool)
-        for begun, _, _ in steps[1:-1]:
-            unreleased[begun[blocks.last[begun] == len(self.live.rows)]] = True
-        return unreleased
+            chosen[begun[test(self.live.blocks.last[begun], last)]] = True
+        return chosen
 
     def _step(self, number: int, step: _Begun) -> MemoryStep:
         live, blocks = self.live, self.live.blocks
