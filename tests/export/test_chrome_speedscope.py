@@ -15,9 +15,10 @@ from overhead_lens.stack import Stack, StackFrame
 from tests.drawn.builders import breakdown
 from tests.export.trace_processor import Program
 
-ROWS = [("A", "cpu_op", 41, 42, 1_000, 10_001), ("B", "cpu_op", 41, 42, 5_000, 10_003)]
+ROWS = [("A", "cpu_op", "41", "42", 1_000, 10_001), ("B", "cpu_op", "41", "42", 5_000, 10_003)]
 EVENTS = pd.DataFrame(ROWS, columns=["name", "cat", "pid", "tid", "start_ns", "dur_ns"])
-EVENTS = EVENTS.assign(correlation=-1, sequence=-1, device=-1, stream=-1)
+EVENTS = EVENTS.astype(dict.fromkeys(("name", "cat", "pid", "tid"), "category"))
+EVENTS = EVENTS.assign(correlation=-1, sequence=-1, device=-1, stream=-1, external=-1)
 
 
 def test_chrome_keeps_crossing_events_and_nanoseconds(tmp_path: Path, trace_processor: Program) -> None:

@@ -245,6 +245,20 @@ def numbered(drawing: str, name: str, thread: tuple[int, int] = (1, 10)) -> dict
     return drawn(drawing, name, thread=thread, **{"Sequence number": 5})
 
 
+def arrows(entries: list[dict]) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
+    events = trace_of(entries).events
+    return find_flows(events, placed_rows(events))
+
+
+def test_arrows_of_ranks_in_one_file_stay_in_their_rank() -> None:
+    """As SGLang merges them: processes and devices of each rank get a prefix, correlations stay as they are."""
+    entries = []
+    for rank, at in (("TP00", 0), ("TP01", 5)):
+        entries.append(timed(at, 1, "cudaLaunchKernel", "cuda_runtime", (f"[{rank}] 4711", 10), correlation=1))
+        entries.append(timed(at + 3, 2, "gemm", "kernel", (f"[{rank}] 0", 7), device=0, stream=7, correlation=1))
+    assert arrows(entries) == ({0: (1,), 2: (2,)}, {1: (1,), 3: (2,)})
+
+
 def test_no_arrow_leads_to_the_operator_of_another_thread() -> None:
     entries = [
         numbered("[--)                ", "aten::addmm"),
@@ -252,7 +266,7 @@ def test_no_arrow_leads_to_the_operator_of_another_thread() -> None:
         numbered("       [--)         ", ADDMM_NODE, AUTOGRAD),
         numbered("            [--)    ", ADDMM_NODE, (1, 13)),
     ]
-    assert find_flows(placed_rows(trace_of(entries).events)) == ({}, {})
+    assert arrows(entries) == ({}, {})
 
 
 def test_names_that_are_no_text_stand_beside_categories(tmp_path: Path) -> None:
@@ -272,5 +286,5 @@ def test_arrows_lead_to_each_run_of_a_node_until_another_thread_has_its_number()
         numbered("                 [--)         ", "aten::addmm", WORKER),
         numbered("                      [--)    ", ADDMM_NODE, (1, 13)),
     ]
-    flows = find_flows(placed_rows(trace_of(entries).events))
+    flows = arrows(entries)
     assert flows == ({1: (1, 2)}, {2: (1,), 4: (2,)})

@@ -35,10 +35,14 @@ HOSTILE = ("<img src=x onerror=alert(1)>", "\x1b[31mred", "\u202egnp", "nul\0nul
 
 
 def events(*rows: Event, **more: list[int]) -> pd.DataFrame:
-    # Names stay objects, as the reader yields them: a lone surrogate is no text for an Arrow column.
-    frame = pd.DataFrame(list(rows), columns=COLUMNS, dtype=object)
-    absent = dict.fromkeys(("correlation", "sequence", "device", "stream"), -1)
-    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=41, tid=42, **{**absent, **more})
+    absent = dict.fromkeys(("correlation", "sequence", "device", "stream", "external"), -1)
+    frame = pd.DataFrame(list(rows), columns=COLUMNS, dtype=object).astype({"start_ns": "int64", "dur_ns": "int64"})
+    frame = frame.assign(pid=["41"] * len(rows), tid=["42"] * len(rows), **{**absent, **more})
+    for name in ("name", "cat", "pid", "tid"):
+        codes, texts = pd.factorize(frame[name])
+        # Names stay objects, as the reader yields them: a lone surrogate is no text for an Arrow column.
+        frame[name] = pd.Categorical.from_codes(codes, categories=pd.Index(texts, dtype=object))
+    return frame
 
 
 def of_events(frame: pd.DataFrame) -> Picture:

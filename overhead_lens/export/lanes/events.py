@@ -12,8 +12,10 @@ import pandas as pd
 from overhead_lens.export.lanes.model import Lane, Slice
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.model import columns_of
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.launches import link
 
 CATEGORIES_LANE = "Categories"
 PYTHON_LANE = "Python"
@@ -96,7 +98,6 @@ _CHUNK_ROWS = 8192
 _INT64_MAX = 2**63 - 1
 
 _Key: TypeAlias = tuple[str, str, str]
-_Pairs: TypeAlias = list[tuple[int, int]]
 _Flows: TypeAlias = defaultdict[int, tuple[int, ...]]
 
 
@@ -119,7 +120,7 @@ def event_lanes(
     rows = placed_rows(events, categories, separates_python=separates_python)
     if rows.empty:
         return []
-    flows, groups = find_flows(rows), _grouped(rows)
+    flows, groups = find_flows(events, rows), _grouped(rows)
     zero = int(rows["start_ns"].min()) if zero_ns is None else zero_ns
     appearance = {thread: place for place, thread in enumerate(dict.fromkeys(key[:2] for key in groups))}
     keys = sorted(groups, key=lambda key: _place(key, appearance[key[:2]]))
@@ -180,7 +181,7 @@ def _slices(
             )
 
 
-def find_flows(rows: pd.DataFrame) -> tuple[_Flows, _Flows]:
+def find_flows(events: pd.DataFrame, rows: pd.DataFrame) -> tuple[_Flows, _Flows]:
     """The arrows between ``placed_rows``: from a launch to its device work, from a forward operator to its backward.
 
     An arrow leaves the end that starts first. A device's clock can run behind the host's, so that a kernel "starts" before
@@ -191,24 +192,16 @@ def find_flows(rows: pd.DataFrame) -> tuple[_Flows, _Flows]:
     """
     starts = rows["start_ns"].to_numpy()
     leaving, arriving = _Flows(tuple), _Flows(tuple)
-    for number, (source, target) in enumerate([*_launches(rows), *_backwards(rows)], 1):
+    linked = link(columns_of(events))
+    launches = [pair for pair in zip(linked.launch.tolist(), linked.rows.tolist(), strict=True) if pair[0] >= 0]
+    for number, (source, target) in enumerate([*launches, *_backwards(rows)], 1):
         first, second = (source, target) if starts[source] <= starts[target] else (target, source)
         leaving[first] += (number,)
         arriving[second] += (number,)
     return leaving, arriving
 
 
-def _launches(rows: pd.DataFrame) -> _Pairs:
-    """Pairs of a correlation's first host event and each of its device events; a graph launch has many."""
-    linked = rows[rows["correlation"] >= 0].sort_values("start_ns", kind="stable")
-    host = linked[linked["kind"] == OPERATORS_LANE].drop_duplicates("correlation")
-    device = linked[linked["kind"] == STREAM]
-    launch_of = dict(zip(host["correlation"].tolist(), host.index.tolist(), strict=True))
-    links = zip(device["correlation"].tolist(), device.index.tolist(), strict=True)
-    return [(launch_of[number], row) for number, row in links if number in launch_of]
-
-
-def _backwards(rows: pd.DataFrame) -> _Pairs:
+def _backwards(rows: pd.DataFrame) -> list[tuple[int, int]]:
     """A forward operator and each run of its backward node.
 
     The operators inside a forward operator carry its sequence number as well; the last one to start before the backward
