@@ -30,12 +30,13 @@ from overhead_lens.export.speedscope import Profile, write_collapsed, write_prof
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import Traced
-from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.model import columns_of
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack
 from overhead_lens.stats.values import Ints
 from overhead_lens.stored import breakdown_of
 from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.traces.launches import link
 from overhead_lens.traces.timeline import Nesting
 from overhead_lens.units import format_ns
 from overhead_lens.worker.loop import LOOP_NAME
@@ -85,18 +86,11 @@ def events_of_call(events: pd.DataFrame, call: Span) -> pd.DataFrame:
 
     Device work without a launch in the trace belongs to the call in which it begins.
     """
-    on_device = events["cat"].isin(DEVICE_CATEGORIES)
-    begins = events["start_ns"].between(*call, inclusive="left")
-    host = begins & ~on_device & (events["cat"] != "Trace")
-    launches = _correlations(events, ~on_device)
-    mine = _correlations(events, host)
-    work = on_device & (events["correlation"].isin(mine) | (begins & ~events["correlation"].isin(launches)))
-    chosen: pd.DataFrame = events[host | work]
-    return chosen
-
-
-def _correlations(events: pd.DataFrame, rows: pd.Series[bool]) -> set[int]:
-    return set(events.loc[rows & (events["correlation"] >= 0), "correlation"].tolist())
+    chosen = (events["start_ns"].between(*call, inclusive="left") & (events["cat"] != "Trace")).to_numpy(copy=True)
+    linked = link(columns_of(events))
+    chosen[linked.rows] = chosen[np.where(linked.launch >= 0, linked.launch, linked.rows)]
+    own: pd.DataFrame = events[chosen]
+    return own
 
 
 def categories_in(lane: pd.DataFrame, call: Span) -> pd.DataFrame:
