@@ -101,12 +101,6 @@ def categories_in(lane: pd.DataFrame, call: Span) -> pd.DataFrame:
     return cut
 
 
-TRACED = "Traced call"
-TRACED_WITH_STACKS = "With Python stacks"
-
-_STACKS = ("1", "1")
-
-
 def draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> Path:
     """Write ``trace.pftrace`` in the capture; returns the file."""
     write_picture(path / PERFETTO, _picture(read_capture(path), breakdown, classifier))
@@ -193,7 +187,7 @@ def _picture(capture: Capture, breakdown: Breakdown, classifier: Classifier) -> 
         sections += _traced_with_stacks(with_stacks, breakdown.wall.ns)
     stacks = read_samples(capture).stacks
     placed = placed_stacks(stacks, breakdown.host, classifier.fitted(stacks), shown=_without_loop)
-    flamegraph = Flamegraph(_STACKS, "measured loop", "Sampled stacks", placed)
+    flamegraph = Flamegraph(("1", "1"), "measured loop", "Sampled stacks", placed)
     view = 0, view_ns(breakdown.wall.ns, plain.wall_ns if plain is not None else 0)
     return Picture(sections, view, flamegraphs=[flamegraph] if stacks else [])
 
@@ -228,7 +222,7 @@ def _traced(loop: _Loop, classifier: Classifier) -> Iterator[Section]:
         f"{loop.title}, as torch.profiler recorded it: {format_ns(loop.wall_ns)} with the profiler's own cost, which the budget "
         "does not contain."
     )
-    yield from _sections(event_lanes(loop.own_events, categories), TRACED, text)
+    yield from _sections(event_lanes(loop.own_events, categories), "Traced call", text)
 
 
 def _traced_with_stacks(loop: _Loop, wall_ns: int) -> Iterator[Section]:
@@ -238,7 +232,7 @@ def _traced_with_stacks(loop: _Loop, wall_ns: int) -> Iterator[Section]:
         "looking at who calls whom, in order: no figure of the budget comes from it."
     )
     lanes = event_lanes(loop.own_events, separates_python=False)
-    yield from _sections(lanes, TRACED_WITH_STACKS, text, only=OPERATORS_LANE)
+    yield from _sections(lanes, "With Python stacks", text, only=OPERATORS_LANE)
 
 
 def _sections(lanes: list[Lane], title: str, text: str, only: str = "") -> Iterator[Section]:
@@ -249,8 +243,6 @@ def _sections(lanes: list[Lane], title: str, text: str, only: str = "") -> Itera
         thread = f" of thread {lane.thread[1]}" if several and lane.thread else ""
         yield Section(replace(lane, name=f"{title}{shown}{thread}", thread=None, group="", description=text))
 
-
-BLOCKS = "Timed blocks"
 
 _BINS = 60
 _LONGEST = 1.5
@@ -275,7 +267,7 @@ def block_counter(clock: pd.DataFrame, wall: Wall) -> Counter:
         f"Blocks of calls timed by the bare clock, {len(clock):,} in all: how many took that long per call. "
         f"Each column is {format_ns(width_ns)} wide; what took longer than {format_ns(longest_ns)} is counted there."
     )
-    return Counter(BLOCKS, "blocks", _changes(counts.tolist(), width_ns), description)
+    return Counter("Timed blocks", "blocks", _changes(counts.tolist(), width_ns), description)
 
 
 def interval_lane(wall: Wall) -> Lane:

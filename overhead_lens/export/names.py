@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-UNNAMED = "(no name)"
-
 
 @lru_cache(maxsize=65_536)
 def readable(name: object) -> str:
@@ -15,7 +13,7 @@ def readable(name: object) -> str:
     early in some readers, and values that are not text. Nothing is dropped: what cannot be written is escaped.
     """
     text = name if isinstance(name, str) else str(name)
-    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8") or UNNAMED
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8") or "(no name)"
 
 
 def thread_title(number: str, name: str) -> str:

@@ -88,14 +88,7 @@ def _profiles(run: StoredRun, classifier: Classifier) -> Iterator[Profile]:
         yield Profile(name, there_ns[thread_key(thread)], list(thread.stacks))
 
 
-BUDGET_LANE = "Budget of a step"
-STEPS = "Steps"
-STEP_TIME = "Time of a step"
-SLOWEST = "Slowest steps"
-REGION_BUDGET = "budget of a region"
-
 _UNORDERED = "; their order is not the order of events."
-_SLOW_COLOR, _MEASURED_COLOR = "wait", "busy"
 _PHASES = {
     Phase.WARM_UP: "warm-up",
     Phase.BARE: "bare (measured)",
@@ -197,7 +190,7 @@ class _Run:
             f"whole run. The categories sum to it{_UNORDERED} {command}; steps by {steps.found_by}"
             f"{f', {readable(steps.where)}' if steps.where else ''}."
         )
-        return Lane(BUDGET_LANE, slices, description=text)
+        return Lane("Budget of a step", slices, description=text)
 
     def _step_sections(self) -> Iterator[Section]:
         if self.steps is None:
@@ -206,14 +199,14 @@ class _Run:
         lengths_us = (self.steps["end_ns"] - self.steps["start_ns"]) / NS_PER_US
         points = zip(self.steps["start_ns"].tolist(), lengths_us.tolist(), strict=True)
         yield Section(
-            Counter(STEP_TIME, "µs", points, "How long each step took, from its beginning to the next one's.")
+            Counter("Time of a step", "µs", points, "How long each step took, from its beginning to the next one's.")
         )
         if slowest:
             own = self.steps[self.steps["number"].isin(list(slowest))]
             text = "Steps that took more than twice the median, and why: by what their counters have more than the median step's."
-            yield Section(Lane(SLOWEST, _step_slices(own, slowest), description=text))
+            yield Section(Lane("Slowest steps", _step_slices(own, slowest), description=text))
         text = "Every step that was watched, below what was measured then, with what it added to the main thread's counters."
-        yield Section(Lane(STEPS, _phases_and_steps(self.steps, slowest), description=text))
+        yield Section(Lane("Steps", _phases_and_steps(self.steps, slowest), description=text))
 
     def _region_lane(self, region: RegionBudget) -> Lane:
         name = readable(region.name)
@@ -221,7 +214,11 @@ class _Run:
             f"Region {name}: {format_ns(region.wall.ns)}, the mean of the {region.count:,} times that measured steps entered it. "
             f"The categories sum to it{_UNORDERED}"
         )
-        return Lane(f"Region {name}", _region_slices(region, name, self.start_ns), description=text)
+        arguments: dict[str, Value] = {"ns": region.wall.ns, "entered in measured steps": region.count}
+        title, end_ns = f"{name} {format_ns(region.wall.ns)}", self.start_ns + region.wall.ns
+        whole = Slice(self.start_ns, end_ns, title, "region", arguments)
+        slices = host_slices(region.host, start_ns=self.start_ns, kind="budget of a region")
+        return Lane(f"Region {name}", [whole, *slices], description=text)
 
     @cached_property
     def traced(self) -> Analyzed | None:
@@ -239,20 +236,13 @@ class _Run:
         return analyze_over_time(replace(trace, events=events), self.classifier)
 
 
-def _region_slices(region: RegionBudget, name: str, start_ns: int) -> Iterator[Slice]:
-    arguments: dict[str, Value] = {"ns": region.wall.ns, "entered in measured steps": region.count}
-    title = f"{name} {format_ns(region.wall.ns)}"
-    yield Slice(start_ns, start_ns + region.wall.ns, title, "region", arguments)
-    yield from host_slices(region.host, start_ns=start_ns, kind=REGION_BUDGET)
-
-
 def _phases_and_steps(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[Slice]:
     """Stretches of one phase, and in each its steps."""
     stretch = (steps["phase"] != steps["phase"].shift()).cumsum()
     for _, own in steps.groupby(stretch):
         phase = Phase(int(own["phase"].iloc[0]))
         start_ns, end_ns = int(own["start_ns"].iloc[0]), int(own["end_ns"].max())
-        color = _MEASURED_COLOR if phase is Phase.BARE else ""
+        color = "busy" if phase is Phase.BARE else ""
         yield Slice(start_ns, end_ns, _PHASES[phase], "phase", {"steps": len(own)}, color=color)
         yield from _step_slices(own, slowest)
 
@@ -267,4 +257,4 @@ def _step_slices(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[S
         if slow is not None:
             arguments["because"] = readable(slow.because)
             name = f"slow step {number}: {format_ns(end_ns - start_ns)}, {readable(slow.because)}"
-        yield Slice(start_ns, end_ns, name, "step", arguments, color=_SLOW_COLOR if slow else "")
+        yield Slice(start_ns, end_ns, name, "step", arguments, color="wait" if slow else "")

@@ -20,8 +20,6 @@ from overhead_lens.export.output import replacing_text
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.units import round_to_sum
 
-_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -39,7 +37,7 @@ def write_profiles(path: Path, title: str, profiles: Sequence[Profile]) -> None:
     """Write profiles into one file, where speedscope offers a choice of them; compressed where its name ends in ``.gz``."""
     frames: dict[StackFrame, int] = {}
     document = {
-        "$schema": _SCHEMA,
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
         "exporter": f"overhead-lens {__version__}",
         "name": readable(title),
         "activeProfileIndex": 0,

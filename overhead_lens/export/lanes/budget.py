@@ -24,9 +24,7 @@ BUDGET = "budget"
 DEVICE_BUDGET = "device budget"
 """The same of a device."""
 
-BUDGET_LANE = "Budget of one call"
 BUDGET_GROUP = "Overhead Lens"
-PART = "part"
 BUSY = "busy"
 IDLE = "idle"
 
@@ -45,7 +43,8 @@ def budget_lane(breakdown: Breakdown) -> Lane:
         "unprofiled. The categories sum to it; their order is not the order of events."
     )
     inside = {_GUARD: _guards(breakdown.guards, breakdown.category(_GUARD).ns)}
-    return Lane(BUDGET_LANE, host_slices(breakdown.host, inside=inside), group=BUDGET_GROUP, description=description)
+    slices = host_slices(breakdown.host, inside=inside)
+    return Lane("Budget of one call", slices, group=BUDGET_GROUP, description=description)
 
 
 def host_slices(
@@ -134,7 +133,7 @@ def _pieces(category: HostCategory, start_ns: int, pieces: Pieces) -> Iterator[S
     for name, ns in parts or pieces or _frames(category):
         if ns:
             title = f"{readable(name)} {format_ns(ns)}"
-            yield Slice(start_ns, start_ns + ns, title, PART, {"ns": ns}, color=category.category)
+            yield Slice(start_ns, start_ns + ns, title, "part", {"ns": ns}, color=category.category)
         start_ns += ns
 
 

@@ -92,8 +92,6 @@ def _texts(column: pd.Series) -> pd.Series[str]:
     return texts
 
 
-DEVICES = "Devices"
-
 _CHUNK_ROWS = 8192
 _INT64_MAX = 2**63 - 1
 
@@ -152,7 +150,7 @@ def _lane(key: _Key, slices: Iterator[Slice]) -> Lane:
     pid, tid, kind = key
     if kind in (STREAM, ANNOTATIONS):
         shown = f" {kind}" if kind == ANNOTATIONS else ""
-        return Lane(f"device {pid} / stream {tid}{shown}", slices, group=DEVICES)
+        return Lane(f"device {pid} / stream {tid}{shown}", slices, group="Devices")
     return Lane(kind, slices, thread=(pid, tid))
 
 

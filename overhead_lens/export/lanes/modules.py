@@ -22,10 +22,6 @@ from overhead_lens.traces.modules.analysis import PHASES
 from overhead_lens.traces.modules.model import MOST_PATH_NAMES, ModuleBudgets
 from overhead_lens.traces.pieces import Analyzed
 
-MODULES = "Modules"
-KIND = "module"
-BACKWARD = "module, backward"
-
 _FORWARD, _AGAIN, _BACKWARD = PHASES
 
 
@@ -40,10 +36,10 @@ def module_sections(analyzed: Analyzed) -> Iterator[Section]:
     for key, mine in calls.groupby(["pid", "tid"], sort=False, observed=True):
         pid, tid = map(str, key)
         name = thread_title(tid, names.get((pid, tid), ""))
-        lane = Lane(f"{MODULES} of {name}", slices.of(mine), description=f"{_EXPLAINED} This is {name}.")
+        lane = Lane(f"Modules of {name}", slices.of(mine), description=f"{_EXPLAINED} This is {name}.")
         lanes.append((int((mine["phase"] == _FORWARD).sum()), lane))
     top, *below = [lane for _, lane in sorted(lanes, key=lambda item: -item[0])]
-    yield Section(Lane(MODULES, top.slices, description=top.description), tuple(below))
+    yield Section(Lane("Modules", top.slices, description=top.description), tuple(below))
 
 
 _EXPLAINED = (
@@ -108,7 +104,7 @@ class _Slices:
 
     def _slice(self, place: int, start_ns: int, end_ns: int, prefix: str) -> _Placed:
         name = f"{prefix}{readable(self._modules.nodes[place].name)}"
-        kind = KIND if not prefix else BACKWARD
+        kind = "module" if not prefix else "module, backward"
         return place, Slice(start_ns, end_ns, name, kind, self._arguments[place])
 
 

@@ -72,9 +72,6 @@ def _spread(stacks: Sequence[Stack], category: str, start_ns: int, length_ns: in
             seen += 1
 
 
-THREAD_BUDGET = "budget of a thread"
-
-
 def thread_key(thread: SampledThread | ThreadBudget) -> ThreadKey:
     """The process and number of a thread."""
     return str(thread.process), str(thread.thread)
@@ -85,7 +82,7 @@ def thread_name(thread: SampledThread | ThreadBudget) -> str:
     return readable(thread.name or f"thread {thread.thread}")
 
 
-def thread_lane(thread: ThreadBudget, *, start_ns: int = 0, kind: str = THREAD_BUDGET, text: str = "") -> Lane:
+def thread_lane(thread: ThreadBudget, *, start_ns: int = 0, kind: str = "budget of a thread", text: str = "") -> Lane:
     """The budget of a thread."""
     name = thread_name(thread)
     description = (

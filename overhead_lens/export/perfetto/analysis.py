@@ -27,13 +27,6 @@ from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.units import format_ns
 
-BUDGET_LANE = "Budget of the trace"
-STEPS = "Steps"
-HOST = "Host by category"
-STEP_BUDGET = "budget of a step"
-BYTES = "bytes"
-PATH = "critical path"
-
 _FIRST_ARROW = 1 << 40
 """Beyond the numbers of the arrows between events."""
 
@@ -65,7 +58,7 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
     sections = []
     for lane in host:
         text = f"What {thread_title(threads[0].tid, threads[0].name)} was doing when, as recorded."
-        sections.append(Section(replace(lane, name=HOST, thread=None, description=text)))
+        sections.append(Section(replace(lane, name="Host by category", thread=None, description=text)))
     sections += module_sections(analyzed)
     sections += memory_sections(analyzed.pieces.memory)
     sections += counter_sections(analyzed.pieces.tracks)
@@ -79,7 +72,8 @@ def _budget_lane(analysis: TraceAnalysis) -> Lane:
         f"The busiest thread, {thread_title(busiest.tid, busiest.name)}, over the {format_ns(analysis.window.wall_ns)} of the "
         "trace, as recorded, with the profiler's own cost. The categories sum to that; their order is not the order of events."
     )
-    return Lane(BUDGET_LANE, host_slices(analysis.host, start_ns=analysis.window.start_ns), description=description)
+    slices = host_slices(analysis.host, start_ns=analysis.window.start_ns)
+    return Lane("Budget of the trace", slices, description=description)
 
 
 def _steps_lane(analysis: TraceAnalysis) -> Lane:
@@ -87,7 +81,7 @@ def _steps_lane(analysis: TraceAnalysis) -> Lane:
     description = (
         "Every ProfilerStep, and in it the budget of the busiest thread, whose order is not the order of events."
     )
-    return Lane(STEPS, slices, description=description)
+    return Lane("Steps", slices, description=description)
 
 
 def _step_slices(step: TraceStep) -> Iterator[Slice]:
@@ -96,7 +90,7 @@ def _step_slices(step: TraceStep) -> Iterator[Slice]:
     for device in step.devices:
         arguments[f"device {device.device} busy ns"] = device.busy_ns
     yield Slice(start_ns, end_ns, f"step {step.step}: {format_ns(end_ns - start_ns)}", "step", arguments)
-    yield from host_slices(step.host, start_ns=start_ns, kind=STEP_BUDGET)
+    yield from host_slices(step.host, start_ns=start_ns, kind="budget of a step")
 
 
 def _devices(analyzed: Analyzed, events: pd.DataFrame, streams: list[Lane]) -> Iterator[Section]:
@@ -179,7 +173,7 @@ def _path_slices(parts: pd.DataFrame) -> Iterator[Slice]:
             start_ns,
             start_ns + dur_ns,
             kind.replace("_", " ") if lost else readable(name) or kind,
-            PATH,
+            "critical path",
             {key: value for key, value in arguments.items() if value},
             flows_out=(_FIRST_ARROW + place,) if changes[place + 1] else (),
             flows_in=(_FIRST_ARROW + place - 1,) if changes[place] else (),
@@ -211,9 +205,9 @@ def memory_sections(memory: pd.DataFrame) -> Iterator[Section]:
     for device, mine in memory.groupby("device", sort=False):
         name = readable(str(device))
         start_ns, live, reserved = (mine[column].to_numpy() for column in ("start_ns", "live_bytes", "reserved_bytes"))
-        top = _counter(f"{name} live bytes", BYTES, start_ns, live, "Memory that was allocated and not yet released.")
+        top = _counter(f"{name} live bytes", "bytes", start_ns, live, "Memory that was allocated and not yet released.")
         held = "Memory that the allocator held of the device, in use or not."
-        below = _counter(f"{name} reserved bytes", BYTES, start_ns, reserved, held)
+        below = _counter(f"{name} reserved bytes", "bytes", start_ns, reserved, held)
         yield Section(top, (below,) if (reserved >= 0).all() else ())
 
 

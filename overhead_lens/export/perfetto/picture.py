@@ -23,7 +23,6 @@ from overhead_lens.export.perfetto.stacks import Flamegraph, write_samples
 from overhead_lens.export.perfetto.tracks import Tracks
 
 EXPLAINED = "what it shows"
-TEXT = "text"
 UNNAMED_PROCESS = "process"
 
 _FIRST_SEQUENCE = 1
@@ -78,7 +77,7 @@ def _write_sections(tracks: Tracks, picture: Picture) -> None:
     for place, section in enumerate(picture.sections, 1):
         name = f"{place:0{width}}. {section.top.name}"
         track = _write_track(tracks, section.top, name)
-        explanation = Slice(*picture.view, section.top.description or name, TEXT, color=TEXT)
+        explanation = Slice(*picture.view, section.top.description or name, "text", color="text")
         tracks.lane(Lane(EXPLAINED, [explanation]), track)
         for below in section.below:
             _write_track(tracks, below, below.name, track)

@@ -14,12 +14,6 @@ from overhead_lens.export.perfetto.packets import PacketSequence
 from overhead_lens.stack import StackFrame
 from overhead_lens.taxonomy.names import short_symbol
 
-TIMEBASE = "sampled stacks"
-PYTHON_MAPPING = "python"
-CATEGORY_MAPPING = "host category"
-
-_USER_MODE = proto.Profiling.MODE_USER
-
 
 @dataclass(frozen=True, slots=True)
 class Flamegraph:
@@ -66,13 +60,13 @@ def write_samples(packets: PacketSequence, samples: Iterable[Placed], process: i
     timebase = packets.first.trace_packet_defaults.perf_sample_defaults.timebase
     # The counter must be named; its frequency is nobody's: the places of samples are ours.
     timebase.counter = proto.PerfEvents.SW_CPU_CLOCK
-    timebase.name = TIMEBASE
+    timebase.name = "sampled stacks"
     for placed in samples:
         packet = packets.packet(placed.time_ns)
         sample = packet.perf_sample
         sample.pid, sample.tid = process, thread
         sample.cpu = 0
-        sample.cpu_mode = _USER_MODE
+        sample.cpu_mode = proto.Profiling.MODE_USER
         sample.callstack_iid = _callstack(packets, packet, placed)
 
 
@@ -88,7 +82,7 @@ def _category(packets: PacketSequence, packet: Any, category: str) -> int:
     number, entry = packets.entry(packet, "frames", category)
     if entry is not None:
         entry.function_name_id = packets.string(packet, "function_names", category)
-        entry.mapping_id = _mapping(packets, packet, CATEGORY_MAPPING)
+        entry.mapping_id = _mapping(packets, packet, "host category")
     return number
 
 
@@ -97,7 +91,7 @@ def _frame(packets: PacketSequence, packet: Any, frame: StackFrame) -> int:
     if entry is not None:
         name = short_symbol(frame.function) if frame.native else frame.function
         entry.function_name_id = packets.string(packet, "function_names", name or "[unresolved]")
-        entry.mapping_id = _mapping(packets, packet, frame.location if frame.native else PYTHON_MAPPING)
+        entry.mapping_id = _mapping(packets, packet, frame.location if frame.native else "python")
         # Readers tell frames apart by function, mapping and this, not by line.
         entry.rel_pc = frame.line
         if frame.line:

@@ -53,9 +53,7 @@ order by track, ns desc"""  # noqa: S608  (names of our own)
 
 SUMS_TITLE = "Sums per category"
 
-_BUDGET_TRACK = r"^0*1\. Budget"
-_DEVICE_TRACK = r"^\d+\. Device \S+$"
-_OPENED = (_BUDGET_TRACK, r"^\d+\. Device", rf"^{UNNAMED_PROCESS} \d+$")
+_OPENED = (r"^0*1\. Budget", r"^\d+\. Device", rf"^{UNNAMED_PROCESS} \d+$")
 _BY_NAME = "name"
 
 
@@ -77,7 +75,7 @@ def picture_address(ui: str, trace: str | None = None, *, is_ours: bool = True) 
 def _commands() -> list[dict[str, object]]:
     return [
         # What is pinned is drawn in its place too: the budget is the first track there anyway.
-        _command("PinTracksByRegex", _DEVICE_TRACK, _BY_NAME),
+        _command("PinTracksByRegex", r"^\d+\. Device \S+$", _BY_NAME),
         *(_command("ExpandTracksByRegex", pattern, _BY_NAME) for pattern in _OPENED),
         _command("RunQueryAndShowTab", SUMS, SUMS_TITLE),
     ]
