@@ -25,7 +25,8 @@ class Directory:
     Attributes:
         load: Makes the result of a path, by the rules of a classifier where ``by_rules``.
         compare: Makes the difference of two results for a margin; empty where two of the kind do not compare.
-        export: Writes a path into a file by a classifier's rules; ``{}`` is the format. Empty if there is none.
+        export: Writes a path into a file by a classifier's rules; ``{}`` is the format, ``stacks`` for those of ``_STACKS``.
+            Empty if there is none.
     """
 
     load: str
@@ -34,6 +35,7 @@ class Directory:
     by_rules: bool = True
 
 
+_STACKS = {"collapsed": "export.speedscope:write_collapsed", "speedscope": "export.speedscope:write_profiles"}
 _KINDS = {
     CALL: Directory("stored:breakdown_of", export="export.capture:write_call_{}"),
     COMPARISON: Directory("stored:comparison_of"),
@@ -120,7 +122,10 @@ def export_directory(path: Path, target: Path, form: str, classifier: Classifier
         UsageError: It holds nothing to write in that format, is damaged, or the file cannot be written.
     """
     writer = _checked_kind(path).export or _KINDS[CALL].export
-    _load(writer.format(form))(path, target, classifier)
+    if form in _STACKS:
+        _load(writer.format("stacks"))(path, target, classifier, _load(_STACKS[form]))
+    else:
+        _load(writer.format(form))(path, target, classifier)
 
 
 def _load(place: str) -> Any:

@@ -20,7 +20,9 @@ from tests.drawn.stacks import CLASSIFIER
 @pytest.mark.parametrize("kind", directories._KINDS)
 def test_a_row_names_functions_that_exist(kind: str) -> None:
     row = directories._KINDS[kind]
-    named = [row.load, row.compare, *(row.export.format(form) for form in get_args(Format))]
+    stacks = directories._STACKS
+    named = [row.load, row.compare, *stacks.values()]
+    named += [row.export.format("stacks" if form in stacks else form) for form in get_args(Format)]
     assert all(callable(directories._load(place)) for place in named if place)
 
 

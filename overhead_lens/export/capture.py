@@ -26,7 +26,7 @@ from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice
 from overhead_lens.export.lanes.threads import placed_stacks
 from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph
-from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
+from overhead_lens.export.speedscope import Profile, Write
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import Traced
@@ -121,24 +121,14 @@ def write_call_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     write_chrome(target, budget_lane(breakdown), read_trace(source).events)
 
 
-def write_call_collapsed(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a call as folded stacks."""
-    write_collapsed(target, [(breakdown_of(path, classifier).subject.title, _stacks(path))])
-
-
-def write_call_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a call for speedscope."""
-    breakdown = breakdown_of(path, classifier)
-    subject = breakdown.subject
-    title = f"{subject.name}:{subject.variant}, {'compiled' if subject.compile else 'eager'}"
-    write_profiles(target, title, [Profile(title, breakdown.wall.ns, _stacks(path))])
-
-
-def _stacks(path: Path) -> list[Stack]:
-    samples = read_samples(read_capture(path))
+def write_call_stacks(path: Path, target: Path, classifier: Classifier, write: Write) -> None:
+    """Write the stacks of a call."""
+    breakdown, samples = breakdown_of(path, classifier), read_samples(read_capture(path))
     if not samples.stacks:
         raise UsageError(f"{path} holds no samples to export ({samples.sampled.reason})")
-    return samples.stacks
+    subject = breakdown.subject
+    title = f"{subject.title}, {'compiled' if subject.compile else 'eager'}"
+    write(target, title, [Profile(subject.title, breakdown.wall.ns, samples.stacks)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from overhead_lens.export.lanes.model import Section
 from overhead_lens.export.lanes.threads import thread_key, thread_lane, thread_name, thread_stacks
 from overhead_lens.export.perfetto.picture import Picture, write_picture
 from overhead_lens.export.perfetto.stacks import flamegraphs
-from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
+from overhead_lens.export.speedscope import Profile, Write
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.studies.attach.analysis import make_process
 from overhead_lens.studies.attach.stored import read_process
@@ -36,18 +36,12 @@ def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> 
     write_picture(target, Picture([Section(lane) for lane in lanes], (0, process.duration_ns), flamegraphs=drawn))
 
 
-def write_process_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the capture of a process for speedscope: a profile a thread, as long as the thread was there."""
+def write_process_stacks(path: Path, target: Path, classifier: Classifier, write: Write) -> None:
+    """Write the stacks of a process: a profile a thread, as long as the thread was there."""
     meta, threads = read_process(path)
     there_ns = {thread_key(each): each.there_ns for each in make_process(meta, threads, classifier, str(path)).threads}
     profiles = [Profile(_title(thread, threads), there_ns[thread_key(thread)], thread.stacks) for thread in threads]
-    write_profiles(target, f"process {meta.pid}", profiles)
-
-
-def write_process_collapsed(path: Path, target: Path, _: Classifier) -> None:
-    """Write the capture of a process as folded stacks, below a root frame for each thread."""
-    threads = read_process(path)[1]
-    write_collapsed(target, [(_title(thread, threads), thread.stacks) for thread in threads])
+    write(target, f"process {meta.pid}", profiles)
 
 
 def write_process_chrome(*_: object) -> None:

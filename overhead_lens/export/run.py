@@ -31,7 +31,7 @@ from overhead_lens.export.names import readable
 from overhead_lens.export.perfetto.analysis import time_sections
 from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
-from overhead_lens.export.speedscope import Profile, write_collapsed, write_profiles
+from overhead_lens.export.speedscope import Profile, Write
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.studies.run.analysis import (
@@ -60,18 +60,13 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     write_chrome(target, lane, read_trace(path / KINETO).events)
 
 
-def write_run_collapsed(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a run as folded stacks, below a root frame for each thread."""
-    write_collapsed(target, [(profile.name, profile.stacks) for profile in _profiles(read_run(path), classifier)])
-
-
-def write_run_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a run for speedscope: a profile a thread, each as long as it was there in a step.
+def write_run_stacks(path: Path, target: Path, classifier: Classifier, write: Write) -> None:
+    """Write the stacks of a run: a profile a thread, each as long as it was there in a step.
 
     That of the steps leaves out what compilations take by the compiler's clock.
     """
     run = read_run(path)
-    write_profiles(target, " ".join(run.meta.program), list(_profiles(run, classifier)))
+    write(target, " ".join(run.meta.program), list(_profiles(run, classifier)))
 
 
 def _profiles(run: StoredRun, classifier: Classifier) -> Iterator[Profile]:

@@ -8,7 +8,7 @@ means nothing, since the sampler keeps counts only. Writers raise ``UsageError``
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,17 @@ def _frame(frame: StackFrame) -> dict[str, Any]:
     return {**described, "line": frame.line} if frame.line else described
 
 
-def write_collapsed(path: Path, groups: Sequence[tuple[str, Sequence[Stack]]]) -> None:
-    """Write stacks, each group below a root frame of its name; a semicolon in a name becomes a comma, for it separates frames."""
+def write_collapsed(path: Path, _: str, profiles: Sequence[Profile]) -> None:
+    """Write stacks below a root frame with their profile's name; semicolons, which separate frames, become commas in names."""
     with replacing_text(path) as file:
-        for name, stacks in groups:
-            for stack in stacks:
-                frames = (name, *(str(frame) for frame in stack.frames))
+        for profile in profiles:
+            for stack in profile.stacks:
+                frames = (profile.name, *(str(frame) for frame in stack.frames))
                 file.write(f"{';'.join(_name(frame) for frame in frames)} {stack.count}\n")
+
+
+Write = Callable[[Path, str, Sequence[Profile]], None]
+"""Writes profiles with a title into a file, as these two do."""
 
 
 def _name(text: str) -> str:
