@@ -336,6 +336,11 @@ class Breakdown(Result):
         return self.host[HOST_CATEGORIES.index(name)]
 
     @property
+    def mode(self) -> str:
+        """``compiled``, ``with compiled code`` of a call that was compiled before it was measured, or ``eager``."""
+        return "compiled" if self.subject.compile else "with compiled code" if self.guards else "eager"
+
+    @property
     def evidence(self) -> str:
         """What divides the wall time: ``samples`` or ``trace``; ``none`` for a wall of 0."""
         return next((category.evidence for category in self.host if category.evidence != "none"), "none")

@@ -127,8 +127,8 @@ def write_call_stacks(path: Path, target: Path, classifier: Classifier, write: W
     if not samples.stacks:
         raise UsageError(f"{path} holds no samples to export ({samples.sampled.reason})")
     subject = breakdown.subject
-    title = f"{subject.title}, {'compiled' if subject.compile else 'eager'}"
-    write(target, title, [Profile(subject.title, breakdown.wall.ns, samples.stacks)])
+    profile = Profile(subject.title, breakdown.wall.ns, samples.stacks)
+    write(target, f"{subject.title}, {breakdown.mode}", [profile])
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ def test_guards_divide_the_guard_category() -> None:
     budget = breakdown(python=5, guard=10)
     guards = (Guard("TENSOR_MATCH x", 6.0), Guard("walk", 3.0), Guard("untimed", None))
     lane = budget_lane(type(budget)(**{**vars_of(budget), "guards": guards}))
+    assert lane.description.startswith("drawn, with compiled code, cpu: one call takes 15 ns")
     assert shown(lane)[2:] == [(5, 15, "guard 10 ns, 67%"), (5, 12, "TENSOR_MATCH x 7 ns"), (12, 15, "walk 3 ns")]
 
 

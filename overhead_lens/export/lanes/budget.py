@@ -37,9 +37,8 @@ Pieces = Sequence[tuple[str, int]]
 def budget_lane(breakdown: Breakdown) -> Lane:
     """One slice per category that took time, its parts inside; lengths are the budget's own integers."""
     subject = breakdown.subject
-    mode = "compiled" if subject.compile else "eager"
     description = (
-        f"{readable(subject.title)}, {mode}, {readable(subject.device)}: one call takes {format_ns(breakdown.wall.ns)} "
+        f"{readable(subject.title)}, {breakdown.mode}, {readable(subject.device)}: one call takes {format_ns(breakdown.wall.ns)} "
         "unprofiled. The categories sum to it; their order is not the order of events."
     )
     inside = {_GUARD: _guards(breakdown.guards, breakdown.category(_GUARD).ns)}

@@ -20,8 +20,7 @@ _NAME_WIDTH = 40
 def call_title(breakdown: Breakdown) -> str:
     """The title of a call: scenario, variant, mode, device."""
     subject = breakdown.subject
-    mode = "compiled" if subject.compile else "with compiled code" if breakdown.guards else "eager"
-    return plain(f"{subject.title}, {mode}, {subject.device}")
+    return plain(f"{subject.title}, {breakdown.mode}, {subject.device}")
 
 
 # What tells two sides of one call apart, in the order in which it is looked for, and the words before it.
