@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from overhead_lens.machine.guard import threads_of
+from overhead_lens.machine.guard import text_of, threads_of
 from overhead_lens.machine.process import Worker
 
 _PROCESSES = Path("/proc")
@@ -79,27 +79,17 @@ def set_batch(thread: int) -> bool:
 
 def last_core(thread: int) -> int | None:
     """The core on which a thread runs or ran last (proc(5), ``stat``); None where unknown."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        stat = (_PROCESSES / str(thread) / "stat").read_text(encoding="utf-8", errors="replace")
-        return int(stat.rpartition(")")[2].split()[_PROCESSOR])
-    return None
+    stat = text_of(_PROCESSES / str(thread) / "stat").rpartition(")")[2].split()
+    return int(stat[_PROCESSOR]) if len(stat) > _PROCESSOR else None
 
 
 def cpu_quota() -> float | None:
     """CPUs that this process's control group may use at a time (cgroups(7), ``cpu.max``); None without a limit."""
-    with contextlib.suppress(OSError, ValueError):
-        groups = _OWN_GROUP.read_text(encoding="utf-8").splitlines()
-        folder = _GROUPS / next((line[3:].strip("/") for line in groups if line.startswith("0::")), "")
-        quotas = [_quota(each / "cpu.max") for each in (folder, *folder.parents) if each.is_relative_to(_GROUPS)]
-        return min((quota for quota in quotas if quota is not None), default=None)
-    return None
-
-
-def _quota(path: Path) -> float | None:
-    with contextlib.suppress(OSError, ValueError):
-        limit_us, period_us = path.read_text(encoding="ascii").split()
-        return int(limit_us) / int(period_us)
-    return None
+    groups = text_of(_OWN_GROUP).splitlines()
+    folder = _GROUPS / next((line[3:].strip("/") for line in groups if line.startswith("0::")), "")
+    inside = (each for each in (folder, *folder.parents) if each.is_relative_to(_GROUPS))
+    limits = (text_of(each / "cpu.max").split() for each in inside)
+    return min((int(each[0]) / int(each[1]) for each in limits if each and each[0] != "max"), default=None)
 
 
 def wait_until_idle(processes: Sequence[Worker]) -> None:
@@ -119,8 +109,8 @@ def wait_until_idle(processes: Sequence[Worker]) -> None:
 def _runs(pid: int) -> bool:
     """Whether a thread of the process runs or is ready to (proc(5), ``stat``)."""
     with contextlib.suppress(OSError):
-        states = [(path / "stat").read_text(encoding="utf-8") for path in (_PROCESSES / str(pid) / "task").iterdir()]
-        return any(state.rpartition(")")[2].split()[0] == "R" for state in states)
+        stats = [text_of(path / "stat") for path in (_PROCESSES / str(pid) / "task").iterdir()]
+        return any(stat.rpartition(")")[2].split()[:1] == ["R"] for stat in stats)
     return False
 
 
@@ -139,16 +129,10 @@ def idle_cores() -> list[int]:
         return []
     idle = _idle_shares()
     cores = sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _IDLE_SHARE)
-    siblings = [_siblings(core) for core in cores]
+    # Sysfs, ``cpu/topology``: all logical cores of the same physical one.
+    siblings = [text_of(_CORES / f"cpu{core}/topology/thread_siblings_list") or str(core) for core in cores]
     earlier = [siblings[:index].count(siblings[index]) for index in range(len(cores))]
     return [core for _, core in sorted(zip(earlier, cores, strict=True))]
-
-
-def _siblings(core: int) -> str:
-    """All logical cores of the same physical core (sysfs, ``cpu/topology``); this one alone where unknown."""
-    with contextlib.suppress(OSError):
-        return (_CORES / f"cpu{core}/topology/thread_siblings_list").read_text(encoding="ascii")
-    return str(core)
 
 
 def _idle_shares() -> dict[int, float]:
@@ -163,7 +147,5 @@ def _idle_shares() -> dict[int, float]:
 
 def _idle_ticks() -> dict[int, int]:
     """Idle time of each core since boot, in ticks; empty if it cannot be read."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        rows = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
-        return {int(row[0][3:]): int(row[4]) for row in rows if row[0].startswith("cpu") and row[0] != "cpu"}
-    return {}
+    rows = [line.split() for line in text_of(_STAT).splitlines()]
+    return {int(row[0][3:]): int(row[4]) for row in rows if row[0].startswith("cpu") and row[0] != "cpu"}

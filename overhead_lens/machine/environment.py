@@ -10,6 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from overhead_lens.machine.guard import text_of
+
+_SYSTEM = Path("/sys")
 _PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "py-spy", "perfetto")
 
 
@@ -21,8 +24,8 @@ def describe_machine() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "cores_allowed": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "transparent_hugepages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "governor": text_of(_SYSTEM / "devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
+        "transparent_hugepages": text_of(_SYSTEM / "kernel/mm/transparent_hugepage/enabled").strip() or None,
         "libc": " ".join(platform.libc_ver()).strip() or None,
         "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
         "packages": {name: _version(name) for name in _PACKAGES},
@@ -40,16 +43,10 @@ def git_commit(folder: Path) -> str | None:
 
 
 def _cpu_model() -> str | None:
-    for line in (_read("/proc/cpuinfo") or "").splitlines():
+    for line in text_of(Path("/proc/cpuinfo")).splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or None
-
-
-def _read(path: str) -> str | None:
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return Path(path).read_text(encoding="utf-8").strip()
-    return None
 
 
 def _version(package: str) -> str | None:

@@ -65,13 +65,19 @@ def threads_of(pid: int) -> list[int]:
     return []
 
 
+def text_of(path: Path) -> str:
+    """The text of a file of the system; empty if it cannot be read, or its process has ended."""
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
 def descendants(pid: int) -> Iterator[int]:
     """Children of a process and theirs (proc(5), ``children``)."""
     for thread in threads_of(pid):
-        with contextlib.suppress(OSError):
-            for child in map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii").split()):
-                yield child
-                yield from descendants(child)
+        for child in map(int, text_of(Path(f"/proc/{pid}/task/{thread}/children")).split()):
+            yield child
+            yield from descendants(child)
 
 
 def main() -> None:

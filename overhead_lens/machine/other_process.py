@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.machine.guard import threads_of
+from overhead_lens.machine.guard import text_of, threads_of
 
 PROC = Path("/proc")
 
@@ -73,7 +73,7 @@ def cpu_ns(pid: int) -> int | None:
 
 def thread_cpu_ns(pid: int) -> dict[int, int]:
     """CPU time of each thread of a process so far (proc(5), ``schedstat``); empty if it cannot be read."""
-    fields = {thread: _read(PROC / f"{pid}/task/{thread}/schedstat").split() for thread in threads_of(pid)}
+    fields = {thread: text_of(PROC / f"{pid}/task/{thread}/schedstat").split() for thread in threads_of(pid)}
     return {thread: int(each[0]) for thread, each in fields.items() if each}
 
 
@@ -81,14 +81,14 @@ def thread_system_ns(pid: int) -> dict[int, int]:
     """CPU time of each thread of a process in the operating system so far (proc(5), ``stat``), in ticks of the clock."""
     tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     fields = {
-        thread: _read(PROC / f"{pid}/task/{thread}/stat").rpartition(")")[2].split() for thread in threads_of(pid)
+        thread: text_of(PROC / f"{pid}/task/{thread}/stat").rpartition(")")[2].split() for thread in threads_of(pid)
     }
     return {thread: int(each[12]) * tick_ns for thread, each in fields.items() if each}
 
 
 def waits_in(pid: int, thread: int) -> str:
     """The kernel function in which a thread is blocked (proc(5), ``wchan``); empty or ``0`` if it runs or this is not known."""
-    return _read(PROC / f"{pid}/task/{thread}/wchan")
+    return text_of(PROC / f"{pid}/task/{thread}/wchan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def permission_remedy(pid: int) -> str:
     own, other = _status(os.getpid()) or {}, _status(pid) or {}
     owner = other.get("Uid", "").split()[:1]
     traces_all = bool(int(own.get("CapEff", "0"), 16) & _CAP_SYS_PTRACE)
-    scope = _read(PROC / "sys/kernel/yama/ptrace_scope").strip()
+    scope = text_of(PROC / "sys/kernel/yama/ptrace_scope").strip()
     if scope == "3":
         return "Yama forbids tracing until the machine is restarted (kernel.yama.ptrace_scope is 3)"
     if owner and owner != [str(os.geteuid())] and not traces_all:
@@ -156,7 +156,7 @@ def _check_state(pid: int, status: Mapping[str, str]) -> None:
 def _watcher(pid: int, tracer: int) -> str | None:
     """The tracer of a process: a debugger, or py-spy, which detaches between two stacks."""
     if tracer:
-        return f"{tracer} ({_read(PROC / str(tracer) / 'comm').strip() or 'of another container'})"
+        return f"{tracer} ({text_of(PROC / str(tracer) / 'comm').strip() or 'of another container'})"
     for number in sorted(int(path.name) for path in PROC.iterdir() if path.name.isdigit()):
         words = _words(number)
         if any(Path(word).name.startswith("py-spy") for word in words[:2]) and str(pid) in words:
@@ -166,17 +166,17 @@ def _watcher(pid: int, tracer: int) -> str | None:
 
 def _status(pid: int | Path) -> dict[str, str] | None:
     """Fields of ``/proc/PID/status``; None without such a process."""
-    lines = _read(PROC / str(pid) / "status").splitlines()
+    lines = text_of(PROC / str(pid) / "status").splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)} if lines else None
 
 
 def _words(pid: int) -> list[str]:
-    return [word for word in _read(PROC / str(pid) / "cmdline").split("\0") if word]
+    return [word for word in text_of(PROC / str(pid) / "cmdline").split("\0") if word]
 
 
 def _mapped_files(pid: int) -> list[str]:
     """Distinct files mapped by a process; empty if unreadable."""
-    fields = (line.split(maxsplit=5) for line in _read(PROC / str(pid) / "maps").splitlines())
+    fields = (line.split(maxsplit=5) for line in text_of(PROC / str(pid) / "maps").splitlines())
     return list(dict.fromkeys(field[5] for field in fields if len(field) == 6 and field[5].startswith("/")))
 
 
@@ -192,7 +192,7 @@ def _python_version(pid: int, files: list[str]) -> str | None:
 
 def _torch_version(pid: int, files: list[str]) -> str | None:
     for folder in dict.fromkeys(match[1] for file in files if (match := _TORCH.fullmatch(file))):
-        version = _TORCH_VERSION.search(_read(_seen_by(pid, f"{folder}/version.py")))
+        version = _TORCH_VERSION.search(text_of(_seen_by(pid, f"{folder}/version.py")))
         if version is not None:
             return version[1]
     return None
@@ -218,10 +218,3 @@ def _mounts(pid: int) -> str | None:
     with contextlib.suppress(OSError):
         return str((PROC / str(pid) / "ns/mnt").readlink())
     return None
-
-
-def _read(path: Path) -> str:
-    """The text of a file; empty if it cannot be read, or the process has ended."""
-    with contextlib.suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace")
-    return ""
