@@ -80,13 +80,10 @@ def _plain(value: Any) -> Any:
 
 
 def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
-    return {
-        name: pa.concat_tables(
-            [_numbered(number, made(analyzed)) for number, analyzed in enumerate(traces)], promote_options="default"
-        ).combine_chunks()
-        for name, made in TABLES.items()
-    }
-
-
-def _numbered(number: int, table: pa.Table) -> pa.Table:
-    return table.add_column(0, "trace", pa.array(np.full(len(table), number, dtype=np.int64)))
+    tables = {}
+    for name, made in TABLES.items():
+        parts = [made(analyzed) for analyzed in traces]
+        number = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        whole = pa.concat_tables(parts, promote_options="default").combine_chunks()
+        tables[name] = whole.add_column(0, "trace", pa.array(number))
+    return tables

@@ -109,9 +109,8 @@ class Overhead:
         _, _, test = self._node.nodeid.partition("::")
         place = place_of(self._node.path, test, self._calls, counts=self._limits.only_counts)
         exists = place.exists()
-        calls = None
-        if exists and not self._update:
-            calls = _readable(place, self._limits)
+        compares = exists and not self._update
+        calls = _readable(place, self._limits) if compares else None
         folder = self._folders.mktemp("overhead")
 
         def record(name: str) -> Path:
@@ -123,7 +122,7 @@ class Overhead:
                 return record_call(function, arguments, compile, self._limits, calls, folder / name)
 
         new = record("capture")
-        if exists and not self._update:
+        if compares:
             return self._compare(place, new, record)
         keep(new, place)
         state, figure = "updated" if exists else "recorded", _figure(new, self._limits)

@@ -26,10 +26,6 @@ def _preloading(library: str) -> dict[str, str]:
     return {"LD_PRELOAD": _joined(find_library(library), os.environ.get("LD_PRELOAD"))}
 
 
-def _with_huge_pages() -> dict[str, str]:
-    return {"GLIBC_TUNABLES": _joined(os.environ.get("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1")}
-
-
 def _joined(*parts: str | None) -> str:
     return ":".join(filter(None, parts))
 
@@ -48,7 +44,7 @@ REMEDIES = (
         summary="malloc asks for transparent huge pages",
         how="GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
         shrinks=("allocation", "kernel"),
-        variables=_with_huge_pages,
+        variables=lambda: {"GLIBC_TUNABLES": _joined(os.environ.get("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1")},
     ),
     *(
         _remedy(

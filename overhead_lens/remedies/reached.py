@@ -151,11 +151,8 @@ def _of_set(value: set[Any]) -> Holder:
 
 
 def _of_cell(cell: types.CellType) -> Holder:
-    def write(parts: Parts) -> None:
-        cell.cell_contents = parts[""]
-
     try:
-        return Holder({"": cell.cell_contents}, write)
+        return Holder({"": cell.cell_contents}, lambda parts: setattr(cell, "cell_contents", parts[""]))
     except ValueError:
         return Holder({})
 

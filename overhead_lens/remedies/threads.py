@@ -33,14 +33,8 @@ def cores() -> Collection[int]:
 
 def physical_cores() -> int:
     """Cores of this process, hardware threads of one core counted once."""
-    siblings = set()
-    for core in cores():
-        file = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
-        try:
-            siblings.add(file.read_text(encoding="ascii"))
-        except OSError:
-            siblings.add(str(core))
-    return max(1, len(siblings))
+    files = (Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") for core in cores())
+    return max(1, len({file.read_text(encoding="ascii") if file.exists() else str(file) for file in files}))
 
 
 def _of(call: Call, count: int) -> Call:

@@ -57,8 +57,6 @@ def serve(documents: Mapping[str, Document], *, timeout_s: float, on_ready: Call
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
     def __init__(self, documents: Mapping[str, Document]) -> None:
         super().__init__((_LOOPBACK, 0), _Handler)
         self.documents = documents
