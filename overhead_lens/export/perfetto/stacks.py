@@ -71,18 +71,10 @@ def write_samples(packets: PacketSequence, samples: Iterable[Placed], process: i
 
 
 def _callstack(packets: PacketSequence, packet: Any, placed: Placed) -> int:
-    number, entry = packets.entry(packet, "callstacks", (placed.category, placed.stack.frames))
+    frames = (StackFrame(placed.category, "host category", 0, native=True), *placed.stack.frames)
+    number, entry = packets.entry(packet, "callstacks", frames)
     if entry is not None:
-        entry.frame_ids.append(_category(packets, packet, placed.category))
-        entry.frame_ids.extend(_frame(packets, packet, frame) for frame in placed.stack.frames)
-    return number
-
-
-def _category(packets: PacketSequence, packet: Any, category: str) -> int:
-    number, entry = packets.entry(packet, "frames", category)
-    if entry is not None:
-        entry.function_name_id = packets.string(packet, "function_names", category)
-        entry.mapping_id = _mapping(packets, packet, "host category")
+        entry.frame_ids.extend(_frame(packets, packet, frame) for frame in frames)
     return number
 
 
