@@ -68,12 +68,12 @@ def _joined(
     nothing = np.full(len(rows), -1, dtype=np.int64)
     is_kernel = ~where(events["cat"], COPY_CATEGORIES.__contains__)[linked.rows]
     kernels = linked.chosen(np.flatnonzero(is_kernel))
+    calls = calls_named(events, "LaunchKernel")
     numbers = np.array([integer(own.get("correlation")) for own in arguments], dtype=np.int64)
     if (numbers > 0).all():
         at = first_places(events["correlation"][kernels.rows], numbers)
         if (at >= 0).any():
             return taken(kernels.rows, at), taken(kernels.launch, at), "correlation"
-        calls = calls_named(events, "LaunchKernel")
         at = first_places(events["correlation"][calls], numbers)
         return nothing, taken(calls, at), "correlation" if (at >= 0).any() else ""
     start_ns = events["start_ns"]
@@ -81,7 +81,6 @@ def _joined(
         order = np.argsort(start_ns[kernels.rows], kind="stable")
         if _same_names(events, rows, kernels.rows[order]):
             return kernels.rows[order], kernels.launch[order], "order"
-    calls = calls_named(events, "LaunchKernel")
     if not len(kernels.rows) and len(calls) == len(rows):
         return nothing, calls[np.argsort(start_ns[calls], kind="stable")], "order"
     return nothing, nothing, ""

@@ -154,11 +154,9 @@ def _classes(nodes: Sequence[ModuleNode], own: Ints, total: Ints) -> tuple[Modul
     outermost = np.array(_outermost(nodes), dtype=np.int64)
     np.add.at(sums[1], kind[outermost], total[outermost])
     instances: Counter[str] = Counter(class_name for class_name, _ in {(node.class_name, node.name) for node in nodes})
-    calls: Counter[str] = Counter()
-    for node in nodes:
-        calls[node.class_name] += node.calls
+    calls = sum_by(kind, np.array([node.calls for node in nodes], dtype=np.int64), len(numbers)).tolist()
     classes = [
-        ModuleClass(name, instances[name], calls[name], _time(sums[0, number]), _time(sums[1, number]))
+        ModuleClass(name, instances[name], calls[number], _time(sums[0, number]), _time(sums[1, number]))
         for name, number in numbers.items()
     ]
     return tuple(sorted(classes, key=lambda each: -(each.own.host_ns + each.own.others_ns + each.own.device_ns)))
