@@ -49,7 +49,7 @@ def _events(lanes: list[Lane]) -> Iterator[str]:
     for lane in lanes:
         name = lane.group if lane.thread is None else f"{_PROCESS} ({lane.thread[0]})"
         if name not in processes:
-            processes[name] = numbers.fresh() if lane.thread is None else numbers.process(lane.thread[0])
+            processes[name] = numbers.fresh() if lane.thread is None else numbers.processes[lane.thread[0]]
             yield from _named("process", name, len(processes), processes[name], 0)
         yield from _lane(lane, processes[name], rows)
 

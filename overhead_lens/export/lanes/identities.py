@@ -16,26 +16,21 @@ class Identities:
     A number of the trace is kept where it can be: viewers want positive int32 and take 0 for the idle task, and a thread
     number must not be used by another process's thread nor be another process's number (a process's own number is its
     main thread). Traces also have text there, or the number of a device. Whatever does not fit gets a stand-in.
+
+    Attributes:
+        processes, threads: The number of each.
     """
 
     def __init__(self, threads: Iterable[ThreadKey]) -> None:
         self._used: set[int] = set()
         self._stand_in = _FIRST_STAND_IN
-        self._threads: dict[ThreadKey, int] = {}
+        self.threads: dict[ThreadKey, int] = {}
         keys = list(dict.fromkeys(threads))
-        self._processes = {pid: self._number_for(pid) for pid in dict.fromkeys(pid for pid, _ in keys)}
+        self.processes = {pid: self._number_for(pid) for pid in dict.fromkeys(pid for pid, _ in keys)}
         for key in keys:
-            own = self._processes[key[0]]
+            own = self.processes[key[0]]
             is_main = key[1] == str(own) and key[0] == key[1]
-            self._threads[key] = own if is_main else self._number_for(key[1])
-
-    def process(self, pid: str) -> int:
-        """The number of a process."""
-        return self._processes[pid]
-
-    def thread(self, key: ThreadKey) -> int:
-        """The number of a thread."""
-        return self._threads[key]
+            self.threads[key] = own if is_main else self._number_for(key[1])
 
     def fresh(self) -> int:
         """A number that nothing else has."""

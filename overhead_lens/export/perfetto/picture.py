@@ -66,7 +66,7 @@ def write_picture(path: Path, picture: Picture) -> None:
         for lane in picture.lanes:
             tracks.lane(lane, threads[_key(lane)])
         for sequence, flamegraph in enumerate(picture.flamegraphs, _FIRST_SEQUENCE + 1):
-            process, thread = numbers.process(flamegraph.thread[0]), numbers.thread(flamegraph.thread)
+            process, thread = numbers.processes[flamegraph.thread[0]], numbers.threads[flamegraph.thread]
             write_samples(PacketSequence(sink, sequence), flamegraph.samples, process, thread)
         sink.flush()
 
@@ -98,11 +98,11 @@ def _described_threads(tracks: Tracks, picture: Picture) -> tuple[dict[ThreadKey
         pid: each.process_name for (pid, _), each in sampled.items()
     }
     for pid, name in processes.items():
-        tracks.process(numbers.process(pid), _named(readable(name), pid, numbers.process(pid)))
+        tracks.process(numbers.processes[pid], _named(readable(name), pid, numbers.processes[pid]))
     names = {**picture.thread_names, **{key: each.thread_name for key, each in sampled.items()}}
     threads = {}
     for key in keys:
-        process, number = numbers.process(key[0]), numbers.thread(key)
+        process, number = numbers.processes[key[0]], numbers.threads[key]
         name = _named(readable(names.get(key) or "thread"), key[1], number)
         threads[key] = tracks.thread(process, number, name)
     return threads, numbers
