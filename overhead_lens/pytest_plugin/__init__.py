@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from overhead_lens.pytest_plugin.gate import Overhead
 
 _MARKER = (
-    'overhead(total="+3%", guard="+100ns", instructions="+0.5%"): what the calls of the fixture `overhead` may take more than '
+    'overhead(total="+3%", guard="+100ns", instructions="+0.5%"): by how much calls of the fixture `overhead` may exceed '
     "their baseline; without it, they may not become slower"
 )
 _IN_PARALLEL = (

@@ -55,7 +55,7 @@ _MOST_CATEGORIES = 3
 _MOST_FRAMES = 3
 _FRAME_LETTERS = 60
 
-_ANEW = "--overhead-update records it again"
+_ANEW = "--overhead-update records a new baseline"
 
 
 def limits_of(marker: pytest.Mark | None) -> Limits:
@@ -234,10 +234,10 @@ def _failure(outcome: Outcome, title: str, place: Path) -> list[str]:
         f"{title}: {plain(delta.sentence)}",
         *(f"  {finding}" for finding in broken[:_MOST_FINDINGS]),
         *(grown[:_MOST_CATEGORIES] or [changes[0][2]]),
-        f"  all of it: overhead-lens diff {shlex.join((_short(place), outcome.delta.new.capture))}"
+        f"  the whole difference: overhead-lens diff {shlex.join((_short(place), outcome.delta.new.capture))}"
         if isinstance(outcome, TimeOutcome)
         else f"  the baseline: {_short(place)}",
-        f"  if it is meant: {_ANEW}",
+        f"  if this is intended: {_ANEW}",
     ]
 
 
@@ -262,7 +262,7 @@ def _changes(delta: Delta | InstructionDelta) -> Iterator[tuple[int, str, str]]:
 
 def _line(category: str, size: int, moved: Sequence[tuple[int, str]], signed: Callable[[float], str]) -> str:
     grown = [f"{signed(more)} {cut(plain(name), _FRAME_LETTERS)}" for more, name in moved if more > 0]
-    return f"  {category} {signed(size)}: {', '.join(grown[:_MOST_FRAMES]) or 'no frame of it alone'}"
+    return f"  {category} {signed(size)}: {', '.join(grown[:_MOST_FRAMES]) or 'no single frame grew'}"
 
 
 def _short(path: Path) -> str:

@@ -204,9 +204,11 @@ def test_a_regression_names_the_category_and_its_frames(machine: Machine, run: R
         "  allocation: +500 ns [+476 ns .. +524 ns], at most +100 ns allowed: broken",
         "  allocation +500 ns: +500 ns at::detail::empty_cpu (libtorch_cpu.so)",
     ]
-    assert lines[-2].startswith(f"  all of it: overhead-lens diff {place.relative_to(pytester.path)} {os.sep}")
+    assert lines[-2].startswith(
+        f"  the whole difference: overhead-lens diff {place.relative_to(pytester.path)} {os.sep}"
+    )
     assert lines[-2].endswith(f"{os.sep}capture.2")
-    assert lines[-1] == "  if it is meant: --overhead-update records it again"
+    assert lines[-1] == "  if this is intended: --overhead-update records a new baseline"
     assert_shows("\n".join(lines), excerpt("docs/guide/pytest.md", "regression"))
     assert said(result, "overhead") == [
         "test_ops.py::test_add: 1.00 µs → 1.50 µs, +500 ns [+500 ns .. +500 ns]: broken"
@@ -280,7 +282,7 @@ def test_more_instructions_name_their_category(machine: Machine, run: Run) -> No
         "  allocation +51: +51 at::detail::empty_cpu (libtorch_cpu.so)",
     ]
     assert lines[3].startswith("  the baseline: __overhead__")
-    assert lines[4:] == ["  if it is meant: --overhead-update records it again"]
+    assert lines[4:] == ["  if this is intended: --overhead-update records a new baseline"]
 
 
 # ---------------------------------------------------------------- bad input
@@ -327,10 +329,10 @@ def test_a_baseline_that_cannot_be_read_is_a_line(machine: Machine, run: Run, py
         result.assert_outcomes(failed=1)
         (line,) = said(result, "test_add")
         assert line.startswith(f"the capture {meta.parent} {fault}")
-        assert line.endswith(": --overhead-update records it again")
+        assert line.endswith(": --overhead-update records a new baseline")
     meta.unlink()
     (line,) = said(run(), "test_add")
-    assert line.endswith("it has no meta.json (was it interrupted?): --overhead-update records it again")
+    assert line.endswith("it has no meta.json (was it interrupted?): --overhead-update records a new baseline")
     assert len(machine.asked) == 1
     run(PLAIN, "--overhead-update").assert_outcomes(passed=1)
     run().assert_outcomes(passed=1)
@@ -350,7 +352,8 @@ def test_a_baseline_of_another_call_is_a_line(
     machine.meta = meta
     (line,) = said(run(), "test_add")
     assert re.fullmatch(
-        rf"the baseline __overhead__\S+ differs in {re.escape(difference)}: --overhead-update records it again", line
+        rf"the baseline __overhead__\S+ differs in {re.escape(difference)}: --overhead-update records a new baseline",
+        line,
     )
 
 
@@ -373,7 +376,7 @@ def test_a_baseline_without_instructions_is_a_line(machine: Machine, run: Run) -
     run(marked('total="+3%"'))
     (line,) = said(run(marked('total="+3%", instructions="+1%"')), "test_add")
     assert line.startswith("the baseline has no instruction counts; ")
-    assert line.endswith(": --overhead-update records it again")
+    assert line.endswith(": --overhead-update records a new baseline")
 
 
 def test_a_folder_that_cannot_be_written_is_a_line(machine: Machine, run: Run, pytester: pytest.Pytester) -> None:
