@@ -132,7 +132,7 @@ def permission_remedy(pid: int) -> str:
     if owner and owner != [str(os.geteuid())] and not traces_all:
         return f"it belongs to user {owner[0]}: run this as that user, or as root (sudo)"
     if _mounts(pid) not in (None, _mounts(os.getpid())):
-        return "it runs in another container: run this inside of it, or as root outside of all"
+        return "it runs in another container: run this inside that container, or as root on the host"
     if os.geteuid() == 0 and not traces_all:
         return "this container may not trace: start it with `docker run --cap-add SYS_PTRACE`"
     if scope in ("1", "2") and not traces_all:

@@ -144,7 +144,9 @@ def test_what_to_do_for_another_container(proc: Path) -> None:
             folder = draw(proc, 5, Uid=f"{os.geteuid()} 0")
         (folder / "ns").mkdir()
         (folder / "ns" / "mnt").symlink_to(f"mnt:[{number}]")
-    assert permission_remedy(5) == "it runs in another container: run this inside of it, or as root outside of all"
+    assert (
+        permission_remedy(5) == "it runs in another container: run this inside that container, or as root on the host"
+    )
 
 
 @pytest.fixture
