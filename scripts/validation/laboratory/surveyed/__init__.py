@@ -9,14 +9,9 @@ from typing import Any
 Call = Callable[[], Any]
 
 
-def methods(value: Any, names: str) -> dict[str, Call]:
-    """Calls of a value's methods without arguments, by their names."""
-    return {name: getattr(value, name) for name in names.split()}
-
-
-def functions(module: Any, names: str, *arguments: Any) -> dict[str, Call]:
-    """Calls of a module's functions with the same arguments, by their names."""
-    return {name: partial(getattr(module, name), *arguments) for name in names.split()}
+def functions(owner: Any, names: str, *arguments: Any) -> dict[str, Call]:
+    """Calls of a module's functions or a value's methods with the same arguments, by their names."""
+    return {name: partial(getattr(owner, name), *arguments) for name in names.split()}
 
 
 def all_calls() -> dict[str, Call]:

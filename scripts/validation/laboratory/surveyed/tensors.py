@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import Call, methods
+from . import Call, functions
 
 
 def calls() -> dict[str, Call]:
@@ -19,9 +19,9 @@ def _elements() -> dict[str, Call]:
     whole, many = torch.randint(1, 100, (2_000_000,)), [torch.randn(1_000_000) for _ in range(10)]
     three, waves = short[:1_800_000].view(-1, 3), torch.view_as_complex(short.view(-1, 2))
     return {
-        **methods(line, "abs ceil erf exp frac isnan log nan_to_num neg reciprocal rsqrt sign sqrt tanh trunc"),
-        **methods(waves, "angle sgn"),
-        **methods(short, "digamma erfinv i0 lgamma sin sinc tan"),
+        **functions(line, "abs ceil erf exp frac isnan log nan_to_num neg reciprocal rsqrt sign sqrt tanh trunc"),
+        **functions(waves, "angle sgn"),
+        **functions(short, "digamma erfinv i0 lgamma sin sinc tan"),
         "abs complex": waves.abs,
         "add": lambda: line + line,
         "add broadcast": lambda: square + square[0],
@@ -29,11 +29,10 @@ def _elements() -> dict[str, Call]:
         "add bfloat16": lambda: line.bfloat16().add_(1),
         "addcdiv": lambda: torch.addcdiv(short, short, short),
         "addcmul": lambda: torch.addcmul(line, line, line),
-        "atan2": lambda: torch.atan2(short, short),
+        **functions(torch, "atan2 complex hypot isclose logaddexp xlogy", short, short),
         "bitwise_and": lambda: ids & 7,
         "bitwise_left_shift": lambda: whole << 2,
         "clamp": lambda: line.clamp(-1, 1),
-        "complex": lambda: torch.complex(short, short),
         "complex multiplication": lambda: torch.view_as_complex(pairs.view(-1, 2)) * 1j,
         "copysign": lambda: line.copysign(-1.0),
         "cross": lambda: torch.linalg.cross(three, three),
@@ -46,17 +45,12 @@ def _elements() -> dict[str, Call]:
         "foreach_addcmul": lambda: torch._foreach_addcmul(many, many, many),  # noqa: SLF001
         "foreach_norm": lambda: torch._foreach_norm(many),  # noqa: SLF001
         "gcd": lambda: torch.gcd(whole, whole.flip(0)),
-        "heaviside": lambda: torch.heaviside(line, line),
-        "hypot": lambda: torch.hypot(short, short),
-        "isclose": lambda: torch.isclose(short, short),
+        **functions(torch, "heaviside maximum nextafter", line, line),
         "lerp": lambda: torch.lerp(line, line, 0.5),
-        "logaddexp": lambda: torch.logaddexp(short, short),
         "logical_and": lambda: flags.logical_and(flags),
         "logit": lambda: short.logit(1e-6),
         "masked_fill": lambda: line.masked_fill(flags, 0.0),
-        "maximum": lambda: torch.maximum(line, line),
         "mul int64": lambda: whole * whole,
-        "nextafter": lambda: torch.nextafter(line, line),
         "polygamma": lambda: short[:200_000].polygamma(2),
         "pow": lambda: line.pow(3),
         "pow tensor": lambda: short.pow(short),
@@ -64,7 +58,6 @@ def _elements() -> dict[str, Call]:
         "round": lambda: line.round(decimals=2),
         "rsub": lambda: 1 - line,
         "where": lambda: torch.where(flags, line, 0.0),
-        "xlogy": lambda: torch.xlogy(short, short),
         "zeta": lambda: torch.special.zeta(short[:200_000].abs() + 1, 2.0),
     }
 
@@ -77,35 +70,28 @@ def _reductions() -> dict[str, Call]:
     lengths = torch.full((1_000,), 100)
     return {
         "all": flags.all,
-        **methods(line, "aminmax count_nonzero diff histc norm sum"),
+        **functions(line, "aminmax count_nonzero diff histc norm sum"),
         "median": small.median,
-        **methods(holes, "nanmean nansum"),
+        **functions(holes, "nanmean nansum"),
         "all rows": lambda: (square > 9).any(1),
-        "amax": lambda: square.amax(0),
+        **functions(square, "amax mean", 0),
         "any": (~flags).any,
-        "argmax": lambda: square.argmax(1),
+        **functions(square, "argmax cummax cumsum logsumexp max prod std", 1),
         "bincount": lambda: torch.bincount(ids),
-        "cummax": lambda: square.cummax(1),
         "cumprod": lambda: line.cumprod(0),
-        "cumsum": lambda: square.cumsum(1),
         "dist": lambda: torch.dist(line, line),
         "equal": lambda: torch.equal(line, line.clone()),
         "histogram": lambda: torch.histogram(small, 100),
         "logcumsumexp": lambda: square[:300].logcumsumexp(1),
-        "logsumexp": lambda: square.logsumexp(1),
-        "max": lambda: square.max(1),
         "max of all": line.max,
-        "mean": lambda: square.mean(0),
         "median of rows": lambda: square[:300].median(1),
         "min of all": line.min,
         "mode": lambda: whole.mode(1),
         "nanmedian": holes[:400_000].nanmedian,
         "norm of rows": lambda: torch.linalg.vector_norm(square, 3, dim=1),
-        "prod": lambda: square.prod(1),
         "quantile": lambda: small.quantile(0.3),
         "scatter_reduce": lambda: torch.zeros(100_000).scatter_reduce(0, ids[:400_000], small, "amax"),
         "segment_reduce": lambda: torch.segment_reduce(tall, "sum", lengths=lengths, axis=0),
-        "std": lambda: square.std(1),
         "sum bfloat16": line.bfloat16().sum,
         "sum float64": line[:2_000_000].double().sum,
         "sum int64": ids.repeat(4).sum,
@@ -124,19 +110,18 @@ def _places() -> dict[str, Call]:
     places = square[:100].argsort(1).repeat(30, 1)
     rows = ids[:50_000]
     return {
-        **methods(small, "argsort sort"),
+        **functions(small, "argsort sort"),
         "nonzero": flags.nonzero,
-        **methods(square, "rot90 triu"),
+        **functions(square, "rot90 triu"),
         "unique": whole.unique,
         "unique_consecutive": ids.unique_consecutive,
         "bucketize": lambda: torch.bucketize(small, small[:100].sort().values),
-        "cat": lambda: torch.cat([line, line]),
+        **functions(torch, "cat stack", [line, line]),
         "cat columns": lambda: torch.cat([square, square], 1),
         "diag_embed": lambda: torch.diag_embed(line[:3_000]),
         "flip": lambda: square.flip(0),
         "gather": lambda: square.gather(1, whole.repeat(15, 15)),
-        "index_add": lambda: tall.index_add(0, rows, tall[:50_000]),
-        "index_copy": lambda: tall.index_copy(0, rows, tall[:50_000]),
+        **functions(tall, "index_add index_copy", 0, rows, tall[:50_000]),
         "index_fill": lambda: tall.index_fill(0, rows, 0.0),
         "index_put": lambda: tall.index_put((rows,), tall[:50_000]),
         "index_put accumulating": lambda: tall.index_put((rows,), tall[:50_000], accumulate=True),
@@ -151,8 +136,7 @@ def _places() -> dict[str, Call]:
         "masked_select": lambda: line.masked_select(flags),
         "meshgrid": lambda: torch.cartesian_prod(line[:1_500], line[:1_500]),
         "put": lambda: line.put(ids, small[0].expand(500_000)),
-        "repeat": lambda: small.repeat(10),
-        "repeat_interleave": lambda: small.repeat_interleave(10),
+        **functions(small, "repeat repeat_interleave", 10),
         "roll": lambda: square.roll(3, 1),
         "scatter": lambda: torch.zeros(100_000).scatter(0, ids[:400_000], small),
         "scatter a value": lambda: torch.zeros(100_000).scatter(0, ids, 1.0),
@@ -162,7 +146,6 @@ def _places() -> dict[str, Call]:
         "sort columns": lambda: square[:300].sort(0),
         "sort int64, stable": lambda: ids.sort(stable=True),
         "split, cat": lambda: torch.cat(square.split(100), 1),
-        "stack": lambda: torch.stack([line, line]),
         "stack last": lambda: torch.stack([line, line], -1),
         "take": lambda: line.take(ids),
         "take_along_dim": lambda: square.take_along_dim(places, 1),
@@ -177,16 +160,15 @@ def _made() -> dict[str, Call]:
     line, square, small = torch.randn(10_000_000), torch.randn(3_000, 3_000), torch.rand(400_000)
     image = torch.randn(16, 16, 128, 128)
     return {
-        **methods(line, "bfloat16 bool clone"),
-        "arange": lambda: torch.arange(10_000_000),
-        "bernoulli": lambda: torch.bernoulli(small),
+        **functions(line, "bfloat16 bool clone"),
+        **functions(torch, "arange zeros", 10_000_000),
+        **functions(torch, "bernoulli poisson", small),
         "bernoulli_": lambda: small.bernoulli_(0.3),
         "binomial": lambda: torch.binomial(small[:100_000] * 100, small[:100_000]),
-        "cauchy_": line[:1_000_000].cauchy_,
+        **functions(line[:1_000_000], "cauchy_ exponential_ log_normal_ uniform_"),
         "channels_last": lambda: image.contiguous(memory_format=torch.channels_last),
         "contiguous": square.T.contiguous,
         "copy_ permuted": lambda: image.permute(3, 0, 2, 1).contiguous(),
-        "exponential_": line[:1_000_000].exponential_,
         "eye": lambda: torch.eye(2_000),
         "fill_": lambda: line.new_empty(10_000_000).fill_(1.0),
         "float16": line.half,
@@ -195,12 +177,10 @@ def _made() -> dict[str, Call]:
         "geometric_": lambda: line[:1_000_000].geometric_(0.3),
         "int64": line.long,
         "linspace": lambda: torch.linspace(0, 1, 10_000_000),
-        "log_normal_": line[:1_000_000].log_normal_,
         "logspace": lambda: torch.logspace(0, 1, 1_000_000),
         "multinomial": lambda: small.multinomial(1_000),
         "multinomial, replaced": lambda: small[:10_000].multinomial(10_000, replacement=True),
         "normal": lambda: torch.normal(small, small),
-        "poisson": lambda: torch.poisson(small),
         "quantize_per_channel": lambda: torch.quantize_per_channel(
             square, torch.full((3_000,), 0.1), torch.zeros(3_000), 0, torch.quint8
         ),
@@ -208,9 +188,6 @@ def _made() -> dict[str, Call]:
         "dequantize": torch.quantize_per_tensor(line, 0.1, 0, torch.quint8).dequantize,
         "fake_quantize": lambda: torch.fake_quantize_per_tensor_affine(line, 0.1, 0, 0, 255),
         "randint": lambda: torch.randint(100, (1_000_000,)),
-        "randn": lambda: torch.randn(1_000_000),
+        **functions(torch, "randn randperm", 1_000_000),
         "randn float64": lambda: torch.randn(1_000_000, dtype=torch.float64),
-        "randperm": lambda: torch.randperm(1_000_000),
-        "uniform_": line[:1_000_000].uniform_,
-        "zeros": lambda: torch.zeros(10_000_000),
     }
