@@ -14,7 +14,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -75,21 +75,16 @@ class Origin:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """Answers to one question, as measured on one machine.
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a script asks and how: a result without its answers.
 
     Attributes:
         claim: Name of the result, and of its file.
         question: What is asked.
         method: How it was answered, in three sentences.
         command: What measures it again, from the root of the checkout; empty of a settled fact, whose program is gone.
-        measured_on, machine, torch, python: As of ``Origin``.
-        revision: As of ``Origin``. Results from before revisions were kept have the parent of the commit that stored their
-            rows on the day of the measurement, with a "+" where that commit changed code too.
         columns: One for each cell of a row.
-        rows: The table; None is a cell that was not measured.
-        notes: What the table does not say.
         about: Files and folders of the checkout whose change may change the answers.
     """
 
@@ -97,30 +92,7 @@ class Result:
     question: str
     method: str
     command: str
-    measured_on: str
-    machine: str
-    torch: str
-    python: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
-    revision: str = ""
-    about: tuple[str, ...] = (PACKAGE,)
-
-    def __post_init__(self) -> None:
-        if wrong := [row for row in self.rows if len(row) != len(self.columns)]:
-            raise ValueError(f"{self.claim}: {len(self.columns)} columns, but a row {wrong[0]}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What a script asks and how: a result without its answers. Fields as of ``Result``."""
-
-    claim: str
-    question: str
-    method: str
-    command: str
-    columns: tuple[Column, ...] = field(default=())
     about: tuple[str, ...] = (PACKAGE,)
 
     def answered(
@@ -136,6 +108,25 @@ class Claim:
         place = (RESULTS / f"{self.claim}.json").relative_to(ROOT)
         parser.add_argument("--result", type=Path, metavar="FILE", help=f"where the result goes; default: {place}")
         return parser
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Origin, Claim):
+    """Answers to one question, as measured on one machine.
+
+    Attributes:
+        revision: As of ``Origin``. Results from before revisions were kept have the parent of the commit that stored their
+            rows on the day of the measurement, with a "+" where that commit changed code too.
+        rows: The table; None is a cell that was not measured.
+        notes: What the table does not say.
+    """
+
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if wrong := [row for row in self.rows if len(row) != len(self.columns)]:
+            raise ValueError(f"{self.claim}: {len(self.columns)} columns, but a row {wrong[0]}")
 
 
 class Table:
