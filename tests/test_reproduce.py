@@ -118,42 +118,56 @@ def test_an_interval_without_its_estimate_is_refused() -> None:
 )
 def test_a_row_of_times(ns: float | None, row: list[Any]) -> None:
     outcome = "no compiler" if ns is None else Measured(ns, 12_410.0, 12_550.0, 5)
-    assert tables.time_row("add1", TimeRow("eager", "post", 24_400.0, outcome)) == row
+    assert tables.time_row("add1", TimeRow("eager", "post", 24_400.0, "eager"), {"eager/eager": outcome}) == row
 
 
 def test_a_disturbed_figure_says_so() -> None:
     wild = Measured(2_000.0, 1_000.0, 2_001.0, 4)
+    found = {"loop/slow": SLOW, "loop/wild": wild}
     assert not Measured(2_000.0, 1_000.0, 2_000.0, 4).is_disturbed
-    assert tables.time_row("add1", TimeRow("eager", "post", None, wild))[3:] == [
+    assert tables.time_row("add1", TimeRow("eager", "post", None, "loop/wild"), found)[3:] == [
         None, 2_000.0, 1_000.0, 2_001.0, None, "disturbed",
     ]  # fmt: skip
-    assert tables.ratio_row("add1", RatioRow("b over a", "forum", 2.0, SLOW, wild))[3:] == [
+    row = RatioRow("b over a", "forum", 2.0, "loop/slow", "loop/wild")
+    assert tables.ratio_row("add1", row, found)[3:] == [
         2.0, 4.0, 3.5, 8.08, 2.0, "disturbed",
     ]  # fmt: skip
 
 
 def test_a_row_of_ratios() -> None:
-    assert tables.ratio_row("loop", RatioRow("b over a", "forum", 77.0, SLOW, FAST)) == [
+    row = RatioRow("b over a", "forum", 77.0, "loop", "fast")
+    assert tables.ratio_row("loop", row, {"loop/loop": SLOW, "fast/fast": FAST}) == [
         "loop", "b over a", "forum", 77.0, 4.0, 3.47, 4.55, 0.0519, None,
     ]  # fmt: skip
-    assert tables.ratio_row("loop", RatioRow("b over a", "forum", 77.0, SLOW, "no memory")) == [
+    assert tables.ratio_row("loop", row, {"loop/loop": SLOW, "fast/fast": "no memory"}) == [
         "loop", "b over a", "forum", 77.0, None, None, None, None, "no memory",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("rung", "cells"),
+    ("name", "rung", "cells"),
     [
-        ({"ns": 11_200.0, "ci95_ns": [11_000.0, 11_500.0], "reason": None, "name": "guards_filtered"},
-         [8_000.0, 11_200.0, 11_000.0, 11_500.0, 1.4, None]),
-        ({"ns": 66.0, "ci95_ns": None, "reason": None, "name": "kernel_binding"}, [None, 66.0, 66.0, 66.0, None, None]),
-        ({"ns": None, "ci95_ns": None, "reason": "no compiler", "name": "cpp_wrapper_guards_filtered"},
-         [8_600.0, None, None, None, None, "no compiler"]),
+        ("guards_filtered", {"ns": 11_200.0, "ci95_ns": [11_000.0, 11_500.0], "reason": None},
+         ["all guards filtered", 8_000, 11_200.0, 11_000.0, 11_500.0, 1.4, None]),
+        ("kernel_binding", {"ns": 66.0, "ci95_ns": [66.0, 66.0], "reason": None},
+         ["kernels alone, generated binding", None, 66.0, 66.0, 66.0, None, None]),
+        ("cpp_wrapper_guards_filtered", {"ns": None, "ci95_ns": None, "reason": "no compiler"},
+         ["and all guards filtered", 8_600, None, None, None, None, "no compiler"]),
     ],
 )  # fmt: skip
-def test_a_rung(rung: dict, cells: list[Any]) -> None:
-    row = tables.time_row("rungs", add1.rung_row({"title": "no guards", **rung}))
-    assert (row[1], row[3:]) == ("no guards", cells)
+def test_a_rung(
+    name: str, rung: dict[str, Any], cells: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(add1, "run_tool", lambda _: {"rungs": [{"name": name, **rung}]})
+    (part,) = (part for part in tables.PARTS if part.name == "rungs")
+    storing.measure_missing(part, argparse.Namespace(folder=tmp_path, only=[]))
+    row = tables.time_row("rungs", add1.rung_row(name), storing.read_stored(part, tmp_path).outcomes)
+    assert [row[1], *row[3:]] == cells
+
+
+def test_a_ladder_that_fails_says_so_of_every_rung(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(add1, "run_tool", lambda _: "no compiler")
+    assert set(add1.measure_ladder(argparse.Namespace()).values()) == {"no compiler"}
 
 
 def test_a_unit_is_measured_once_unless_it_failed(tmp_path: Path) -> None:

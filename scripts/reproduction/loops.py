@@ -8,7 +8,7 @@ from typing import Any
 
 from scripts.reproduction.linear_peaks import PASSES, SIZE
 from scripts.reproduction.measuring import clock, profile, profiled
-from scripts.reproduction.outcomes import Call, Measured, Outcomes, Part, RatioRow, TimeRow, Unit, outcome_of
+from scripts.reproduction.outcomes import Call, Measured, Outcomes, Part, RatioRow, TimeRow, Unit
 from scripts.reproduction.published import FORUM
 
 # Only the ratio was published.
@@ -30,21 +30,6 @@ PEAK_CALLS = (
 )
 SQRT_CALLS = (Call("loop", "elementwise_sqrt:loop"), Call("whole", "elementwise_sqrt:whole"))
 _LABELS = ("arithmetic at the rate of a large product", "more on one thread", "more for reading the weight again")
-
-
-def linear_times(outcomes: Outcomes) -> list[TimeRow]:
-    """Batched and one by one; only the ratio is published."""
-    return _times(outcomes, LINEAR_CALLS)
-
-
-def linear_ratios(outcomes: Outcomes) -> list[RatioRow]:
-    """Batched against one by one, as in the question (the layer's weight requires a gradient) and without gradients."""
-    labels = {"batched over loop, weight requires_grad": "grad-", "batched over loop, no gradient": ""}
-    rows = []
-    for label, prefix in labels.items():
-        sides = (outcome_of(outcomes, f"{prefix}{name}") for name in ("loop", "batched"))
-        rows.append(RatioRow(label, FORUM, LINEAR_SPEED_UP, *sides))
-    return rows
 
 
 def measure_kernel(options: argparse.Namespace) -> dict[str, Any]:
@@ -84,22 +69,22 @@ def kernel_notes(outcomes: Outcomes) -> list[str]:
     return notes
 
 
-def sqrt_times(outcomes: Outcomes) -> list[TimeRow]:
-    """Row by row and in one call; nobody has published a figure."""
-    return _times(outcomes, SQRT_CALLS)
+def _times(calls: tuple[Call, ...]) -> list[TimeRow]:
+    """Rows of calls whose times nobody has published."""
+    return [TimeRow(call.name, FORUM, None, call.name) for call in calls]
 
 
-def sqrt_ratios(outcomes: Outcomes) -> list[RatioRow]:
-    """Row by row against one call."""
-    return [RatioRow("whole over loop", FORUM, None, *(row.here for row in sqrt_times(outcomes)))]
-
-
-def _times(outcomes: Outcomes, calls: tuple[Call, ...]) -> list[TimeRow]:
-    return [TimeRow(call.name, FORUM, None, outcome_of(outcomes, call.name)) for call in calls]
-
-
+# As in the question, where the layer's weight requires a gradient, and without gradients.
+LINEAR_RATIOS = [
+    RatioRow(label, FORUM, LINEAR_SPEED_UP, f"{prefix}loop", f"{prefix}batched")
+    for label, prefix in (
+        ("batched over loop, weight requires_grad", "grad-"),
+        ("batched over loop, no gradient", ""),
+    )
+]
+SQRT_RATIO = RatioRow("whole over loop", FORUM, None, "loop", "whole")
 PARTS = (
-    Part("linear_loop", profiled(*LINEAR_CALLS), linear_times, linear_ratios),
+    Part("linear_loop", profiled(*LINEAR_CALLS), _times(LINEAR_CALLS), LINEAR_RATIOS),
     Part("linear_kernel", (Unit("kernel", measure_kernel),), notes=kernel_notes),
-    Part("elementwise_sqrt", profiled(*SQRT_CALLS), sqrt_times, sqrt_ratios),
+    Part("elementwise_sqrt", profiled(*SQRT_CALLS), _times(SQRT_CALLS), [SQRT_RATIO]),
 )

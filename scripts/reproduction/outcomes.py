@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,36 +88,31 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class TimeRow:
-    """A published time of a call, None if there is none, beside what it takes here."""
+    """A published time of a call, None if there is none; ``here`` names the call as for ``outcome_of``."""
 
     label: str
     source: str
     published_ns: float | None
-    here: Outcome
+    here: str
 
 
 @dataclass(frozen=True, slots=True)
 class RatioRow:
-    """How many times faster ``fast`` is than ``slow``, published (None if nowhere) and here."""
+    """How many times faster the call ``fast`` is than ``slow``, as published (None if nowhere); names as for ``outcome_of``."""
 
     label: str
     source: str
     published: float | None
-    slow: Outcome
-    fast: Outcome
-
-
-def nothing(_outcomes: Outcomes) -> list[Any]:
-    """What a part has none of."""
-    return []
+    slow: str
+    fast: str
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A workload: what is measured of it, its rows and notes on its budget from every call's outcome by ``UNIT/CALL``."""
+    """A workload: what is measured of it, its rows, and notes on its budget from every call's outcome by ``UNIT/CALL``."""
 
     name: str
     units: tuple[Unit, ...]
-    times: Callable[[Outcomes], list[TimeRow]] = nothing
-    ratios: Callable[[Outcomes], list[RatioRow]] = nothing
-    notes: Callable[[Outcomes], list[str]] = nothing
+    times: Sequence[TimeRow] = ()
+    ratios: Sequence[RatioRow] = ()
+    notes: Callable[[Outcomes], list[str]] = lambda _: []

@@ -7,8 +7,8 @@ import math
 import os
 
 from scripts.reproduction.measuring import clock, profile
-from scripts.reproduction.outcomes import Call, Outcomes, Part, RatioRow, TimeRow, Unit, outcome_of
-from scripts.reproduction.published import NOTEBOOK, Published, figures
+from scripts.reproduction.outcomes import Call, Part, RatioRow, TimeRow, Unit
+from scripts.reproduction.published import NOTEBOOK, figures
 
 # How many times faster rows are than columns: in PyTorch, in NumPy.
 ROWS_FASTER_BY = {
@@ -25,37 +25,26 @@ ROW_COL_VARIANTS = ("torch_rows", "torch_cols", "numpy_rows", "numpy_cols")
 LARGEST = "25000x25000"
 
 
-def sum_times(outcomes: Outcomes) -> list[TimeRow]:
-    """Every implementation at every size."""
-    published = _published_sums()
-    rows = []
-    for n, variant in itertools.product(SUM_SIZES, SUM_VARIANTS):
-        figure = published.get((variant, n))
-        here = outcome_of(outcomes, f"{n}/{variant}")
-        rows.append(TimeRow(f"{variant}, n = {n:,}", NOTEBOOK, None if figure is None else figure.ns, here))
-    return rows
-
-
-def _published_sums() -> dict[tuple[str, int], Published]:
-    return {(each.variant, int(each.params.get("n", 10_000))): each for each in figures("sum_elements")}
-
-
-def row_col_times(outcomes: Outcomes) -> list[TimeRow]:
-    """The largest matrix, whose times are published."""
-    return [
-        TimeRow(f"{each.variant}, {LARGEST}", NOTEBOOK, each.ns, outcome_of(outcomes, f"{LARGEST}/{each.variant}"))
-        for each in figures("row_col_sum")
-    ]
-
-
-def row_col_ratios(outcomes: Outcomes) -> list[RatioRow]:
-    """Rows against columns, in PyTorch and in NumPy."""
-    rows = []
-    for shape, both in ROWS_FASTER_BY.items():
-        for library, published in zip(("torch", "numpy"), both, strict=True):
-            fast, slow = (outcome_of(outcomes, f"{shape}/{library}_{side}") for side in ("rows", "cols"))
-            rows.append(RatioRow(f"{library} rows over columns, {shape}", NOTEBOOK, published, slow, fast))
-    return rows
+SUM_NS = {(each.variant, int(each.params.get("n", 10_000))): each.ns for each in figures("sum_elements")}
+SUM_TIMES = [
+    TimeRow(f"{variant}, n = {n:,}", NOTEBOOK, SUM_NS.get((variant, n)), f"{n}/{variant}")
+    for n, variant in itertools.product(SUM_SIZES, SUM_VARIANTS)
+]
+ROW_COL_TIMES = [
+    TimeRow(f"{each.variant}, {LARGEST}", NOTEBOOK, each.ns, f"{LARGEST}/{each.variant}")
+    for each in figures("row_col_sum")
+]
+ROW_COL_RATIOS = [
+    RatioRow(
+        f"{library} rows over columns, {shape}",
+        NOTEBOOK,
+        published,
+        f"{shape}/{library}_cols",
+        f"{shape}/{library}_rows",
+    )
+    for shape, both in ROWS_FASTER_BY.items()
+    for library, published in zip(("torch", "numpy"), both, strict=True)
+]
 
 
 def _sum_unit(n: int) -> Unit:
@@ -81,6 +70,6 @@ def _row_col_profiles() -> tuple[Unit, ...]:
 
 
 PARTS = (
-    Part("sum_elements", tuple(map(_sum_unit, SUM_SIZES)), sum_times),
-    Part("row_col_sum", (*map(_row_col_unit, ROWS_FASTER_BY), *_row_col_profiles()), row_col_times, row_col_ratios),
+    Part("sum_elements", tuple(map(_sum_unit, SUM_SIZES)), SUM_TIMES),
+    Part("row_col_sum", (*map(_row_col_unit, ROWS_FASTER_BY), *_row_col_profiles()), ROW_COL_TIMES, ROW_COL_RATIOS),
 )

@@ -7,7 +7,7 @@ from functools import partial
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from scripts.reproduction import add1, fusion, loops, sums
-from scripts.reproduction.outcomes import Measured, Outcome, Outcomes, Part, RatioRow, TimeRow, ratio
+from scripts.reproduction.outcomes import Measured, Outcome, Outcomes, Part, RatioRow, TimeRow, outcome_of, ratio
 from scripts.reproduction.storing import Stored
 from scripts.results import Cell, Claim, Column, Origin, Result, columns_of
 
@@ -64,8 +64,8 @@ def results_of(stored: Mapping[str, Stored]) -> Iterator[Result]:
     rows: dict[Claim, list[list[Cell]]] = {claim: [] for claim in CLAIMS}
     for part in PARTS:
         outcomes = stored[part.name].outcomes
-        rows[TIMES] += [time_row(part.name, row) for row in part.times(outcomes)]
-        rows[RATIOS] += [ratio_row(part.name, row) for row in part.ratios(outcomes)]
+        rows[TIMES] += [time_row(part.name, row, outcomes) for row in part.times]
+        rows[RATIOS] += [ratio_row(part.name, row, outcomes) for row in part.ratios]
         rows[BUDGETS] += budget_rows(part.name, outcomes)
         rows[TRACES] += trace_rows(part.name, outcomes)
     notes = {**NOTES, BUDGETS: [note for part in PARTS for note in part.notes(stored[part.name].outcomes)]}
@@ -90,23 +90,24 @@ def _joined(origins: list[Origin]) -> Origin | None:
     )
 
 
-def time_row(workload: str, row: TimeRow) -> list[Cell]:
+def time_row(workload: str, row: TimeRow, outcomes: Outcomes) -> list[Cell]:
     """A row of ``TIMES``."""
-    over = None
-    if isinstance(row.here, Measured) and row.published_ns is not None:
-        over = significant(row.here.ns / row.published_ns)
-    return [workload, row.label, row.source, row.published_ns, *_figure(row.here), over, _remark(row.here)]
+    here, over = outcome_of(outcomes, row.here), None
+    if isinstance(here, Measured) and row.published_ns is not None:
+        over = significant(here.ns / row.published_ns)
+    return [workload, row.label, row.source, row.published_ns, *_figure(here), over, _remark(here)]
 
 
-def ratio_row(workload: str, row: RatioRow) -> list[Cell]:
+def ratio_row(workload: str, row: RatioRow, outcomes: Outcomes) -> list[Cell]:
     """A row of ``RATIOS``."""
+    slow, fast = outcome_of(outcomes, row.slow), outcome_of(outcomes, row.fast)
     published = None if row.published is None else significant(row.published)
     cells: list[Cell] = [workload, row.label, row.source, published]
-    if not isinstance(row.slow, Measured) or not isinstance(row.fast, Measured):
-        return [*cells, None, None, None, None, _remark(row.fast if isinstance(row.slow, Measured) else row.slow)]
-    here = ratio(row.slow, row.fast)
+    if not isinstance(slow, Measured) or not isinstance(fast, Measured):
+        return [*cells, None, None, None, None, _remark(fast if isinstance(slow, Measured) else slow)]
+    here = ratio(slow, fast)
     over = None if row.published is None else significant(here.value / row.published)
-    disturbed = row.slow.is_disturbed or row.fast.is_disturbed
+    disturbed = slow.is_disturbed or fast.is_disturbed
     return [*cells, *map(significant, (here.value, here.low, here.high)), over, "disturbed" if disturbed else None]
 
 
