@@ -17,11 +17,15 @@ _TIMEOUT_S = 1800.0
 Done = subprocess.CompletedProcess[bytes]
 
 
+class FailedError(Exception):
+    """A program failed; the message says how, in one line."""
+
+
 def lens(*words: object, folder: str | Path | None = None, variables: Mapping[str, str] | None = None) -> str:
     """What the command prints, run in a folder and with more variables of the environment.
 
     Raises:
-        subprocess.CalledProcessError: It failed.
+        FailedError: It failed, or did not end.
     """
     return python("-m", "overhead_lens", *words, folder=folder, variables=variables)
 
@@ -51,8 +55,18 @@ def python(*words: object, folder: str | Path | None = None, variables: Mapping[
     done = run([sys.executable, *words], folder, variables)
     if done.returncode:
         print(done.stderr.decode(errors="replace"), file=sys.stderr)
-        done.check_returncode()
-    return done.stdout.decode()
+    return printed(done)
+
+
+def environment(folder: Path, *requirements: object) -> Path:
+    """The interpreter of a virtual environment, into which pip has installed these requirements. Errors as of ``lens``."""
+    interpreter, record = folder / "bin" / "python", folder / "requirements.txt"
+    text = "".join(f"{each}\n" for each in requirements)
+    if not record.is_file() or record.read_text(encoding="utf-8") != text:
+        python("-m", "venv", folder)
+        printed(run([interpreter, "-m", "pip", "install", "--quiet", *requirements]))
+        record.write_text(text, encoding="utf-8")
+    return interpreter
 
 
 def run(
@@ -64,16 +78,31 @@ def run(
     """What became of a program, which may have failed.
 
     Raises:
-        subprocess.TimeoutExpired: It did not end.
+        FailedError: It did not end.
     """
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=folder,
-        env={**os.environ, **(variables or {})},
-        capture_output=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    environ = {**os.environ, **(variables or {})}
+    try:
+        return subprocess.run(
+            [str(word) for word in words], cwd=folder, env=environ, capture_output=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise FailedError(f"did not end in {timeout_s:.0f} s") from None
+
+
+def printed(done: Done) -> str:
+    """What a program printed.
+
+    Raises:
+        FailedError: It failed.
+    """
+    if done.returncode:
+        raise FailedError(because(done))
+    return done.stdout.decode()
+
+
+def because(done: Done) -> str:
+    """How a program ended."""
+    return f"ended with {done.returncode}: {complaint(done)}"
 
 
 def complaint(done: Done) -> str:

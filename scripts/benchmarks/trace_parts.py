@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
-import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scripts.benchmarks.large_trace import write_trace
-from scripts.command import Done, complaint, python, run
+from scripts.command import Done, complaint, environment, printed, python, run
 from scripts.results import ROOT, Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
@@ -123,7 +121,7 @@ def main() -> None:
     parser.add_argument("--hta", action="store_true", help="beside HolisticTraceAnalysis, from the package index")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    hta = hta_python(options.folder.absolute() / "hta") if options.hta else None
+    hta = environment(options.folder.absolute() / "hta", *_HTA_PACKAGES) if options.hta else None
     table = Table(CLAIM)
     for events in options.events:
         trace = options.folder / f"rich_{events}.json.gz"
@@ -150,8 +148,7 @@ def whole_rows(trace: Path, repeat: int, hta: Path | None, name: str = "") -> li
     reason = ""
     for _ in range(repeat):
         done = _timed(sys.executable, "-m", "overhead_lens", "analyze", trace.absolute())
-        done.check_returncode()
-        ours.append(json.loads(done.stdout))
+        ours.append(json.loads(printed(done)))
         if hta is not None and not reason:
             done = _timed(hta, "-c", _HTA, trace.absolute())
             reason = complaint(done) if done.returncode else ""
@@ -176,19 +173,6 @@ def _row(events: int, raw_bytes: int, name: str, seconds: Sequence[float]) -> li
     median_s = statistics.median(seconds) if seconds else None
     rate = round(events / median_s) if median_s else None
     return [events, round(raw_bytes / 1e6, 1), name, median_s and round(median_s, 4), rate, None]
-
-
-def hta_python(folder: Path) -> Path:
-    """The interpreter of the environment with HTA in a folder; makes the environment if it is missing.
-
-    Raises:
-        subprocess.CalledProcessError: It could not be made.
-    """
-    interpreter = folder / "bin" / "python"
-    if not interpreter.exists():
-        venv.create(folder, with_pip=True)
-        subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *_HTA_PACKAGES], check=True)
-    return interpreter
 
 
 if __name__ == "__main__":

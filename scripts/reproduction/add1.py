@@ -48,7 +48,7 @@ ADD1_RATIOS = [
 
 def measure_ladder(_options: argparse.Namespace) -> dict[str, Any]:
     """A unit: the rungs of ``overhead-lens ladder add1``."""
-    done = run_tool(["ladder", "add1", "--json"])
+    done = run_tool(["ladder", "add1"])
     if isinstance(done, str):
         return dict.fromkeys(RUNGS, done)
     return {rung["name"]: from_rung(rung) for rung in done["rungs"]}

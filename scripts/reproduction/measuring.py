@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +20,7 @@ from overhead_lens.machine.request import Effort, Request
 from overhead_lens.recorder.side import Side
 from overhead_lens.target import parse_target
 from overhead_lens.terminal.progress import progress
-from scripts.command import complaint, run
+from scripts.command import FailedError, document
 from scripts.reproduction.outcomes import Call, Unit
 
 # Of calls that are timed only.
@@ -39,7 +37,7 @@ def profile(call: Call) -> Callable[[argparse.Namespace], dict[str, Any]]:
     """A unit that measures one call with ``overhead-lens profile``."""
 
     def measure(options: argparse.Namespace) -> dict[str, Any]:
-        command = ["profile", call.target, "--json", "--quiet", *(["--compile"] if call.compile else [])]
+        command = ["profile", call.target, "--quiet", *(["--compile"] if call.compile else [])]
         command += [text for name, value in call.params.items() for text in ("-p", f"{name}={value}")]
         with tempfile.TemporaryDirectory() as folder:
             done = run_tool(
@@ -149,9 +147,8 @@ def available_bytes() -> int | None:
 
 
 def run_tool(arguments: Sequence[str]) -> dict[str, Any] | str:
-    """The JSON of an ``overhead-lens`` command, or the last line of what it complained about."""
-    done = run([sys.executable, "-m", "overhead_lens", *arguments])
-    if done.returncode:
-        return complaint(done)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    """The JSON of an ``overhead-lens`` command, or why there is none."""
+    try:
+        return dict(document(*arguments))
+    except FailedError as error:
+        return str(error)

@@ -128,7 +128,7 @@ def advice(target: str, *options: object) -> Advised:
     """Advise on a target.
 
     Raises:
-        subprocess.CalledProcessError: It could not be measured.
+        FailedError: It could not be measured.
     """
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as work:
         words = ["advise", target, *options, "--quiet", "--output", Path(work) / "advice"]

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from scripts.command import FailedError, printed, run
 from scripts.results import ROOT, Cell, Claim, Origin, Table, columns_of
 
 CLAIM = Claim(
@@ -60,10 +61,6 @@ root=$1; here=$2; shift 2
 for each in /proc /dev /etc/ssl "$here" "$MATRIX"; do mkdir -p "$root$each"; mount --rbind "$each" "$root$each" || exit 1; done
 exec chroot "$root" env -C "$here" "$@"
 """
-
-
-class FailedError(Exception):
-    """A command of a cell failed; the message is its own last line."""
 
 
 @dataclass(frozen=True)
@@ -239,13 +236,9 @@ def share_libraries(folder: Path) -> None:
 
 def ran(*command: object, log: Path, variables: dict[str, str] | None = None) -> str:
     """What a command prints; all of its output is kept in a file."""
-    words = ["timeout", str(_TIMEOUT_S), *map(str, command)]
-    done = subprocess.run(words, cwd=ROOT, env=variables, capture_output=True, text=True)
-    log.write_text(done.stdout + done.stderr, encoding="utf-8")
-    if done.returncode:
-        message = done.stderr.strip() or done.stdout.strip() or f"it ended with {done.returncode}"
-        raise FailedError(message.splitlines()[-1])
-    return done.stdout
+    done = run(["timeout", _TIMEOUT_S, *command], ROOT, variables, 2 * _TIMEOUT_S)
+    log.write_bytes(done.stdout + done.stderr)
+    return printed(done)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ Each program has one bottleneck built in; ``tests/programs/expected.py`` lists w
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.command import run_document
+from scripts.command import FailedError, run_document
 from scripts.results import ROOT, Cell, Claim, Table, columns_of
 from tests.programs.expected import PROGRAMS, Expected, because_of, complaints, largest_of, shares_of
 
@@ -45,8 +44,8 @@ def main() -> None:
             continue
         try:
             document = run_document(FOLDER / f"{expected.program}.py", *expected.arguments)
-        except subprocess.CalledProcessError as error:
-            notes.append(f"{expected.name} ended with {error.returncode}.")
+        except FailedError as error:
+            notes.append(f"{expected.name} {error}.")
             continue
         table.add(row_of(expected, document))
     notes.append(f"{sum(row[-1] == 'right' for row in table.rows)} of {len(table.rows)} are right.")

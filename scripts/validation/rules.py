@@ -8,11 +8,10 @@ The compiled loop of linear_loop runs 100 vectors: compiling the unrolled loop o
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.command import captured
+from scripts.command import FailedError, captured
 from scripts.results import Cell, Claim, Table, columns_of
 
 CLAIM = Claim(
@@ -49,8 +48,8 @@ def main() -> None:
             continue
         try:
             rows.append(row_of(run, options.folder))
-        except subprocess.CalledProcessError as error:
-            notes.append(f"{' '.join(run)} failed: {error.stderr.strip()}")
+        except FailedError as error:
+            notes.append(f"{' '.join(run)} {error}.")
     rows.sort(key=lambda row: -float(row[2] or 0))
     table = Table(CLAIM)
     table.add(*rows)
@@ -73,7 +72,7 @@ def row_of(run: Sequence[str], folder: Path) -> list[Cell]:
     """The budget of one run as a row.
 
     Raises:
-        subprocess.CalledProcessError: It could not be profiled.
+        FailedError: It could not be profiled.
     """
     path = folder / "-".join(run).replace(":", "-").replace("--", "").replace("=", "")
     breakdown = captured(path, *run, "--quick")

@@ -14,9 +14,8 @@ from scripts.results import ROOT
 from scripts.validation import agrees
 from scripts.validation.wild.__main__ import CLAIM, TRUTHS, complaints, kernel_shares, notes_of, run_row, truth_row
 from scripts.validation.wild.clocked import Clock
-from scripts.validation.wild.environment import requirements
 from scripts.validation.wild.listed import ALL, PROGRAMS, Program
-from scripts.validation.wild.measuring import WAYS
+from scripts.validation.wild.measuring import WAYS, requirements
 from scripts.validation.wild.truth import KERNEL_NS, Bounds, Reading, Readings, bounds, share
 from tests.worker.warm import WORKERS, ended
 

@@ -10,17 +10,17 @@ says what the truth is.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
-from scripts.results import Cell, Claim, Table, columns_of
-from scripts.validation.wild.environment import Environment, default_folder
+from overhead_lens import user_cache
+from scripts.command import FailedError, environment
+from scripts.results import ROOT, Cell, Claim, Table, columns_of
 from scripts.validation.wild.listed import ALL, Difference, Program
-from scripts.validation.wild.measuring import WAYS, Bench, FailedError
+from scripts.validation.wild.measuring import WAYS, Bench, requirements
 from scripts.validation.wild.truth import TOLERATED_SHARE, Bounds, Readings, bounds, share
 from tests.programs.expected import shares_of
 
@@ -95,7 +95,7 @@ class Figures:
 def main() -> None:
     """Make the environment, measure, print both tables and write the results."""
     parser = CLAIM.parser(__doc__)
-    parser.add_argument("--environment", type=Path, default=default_folder(), metavar="FOLDER")
+    parser.add_argument("--environment", type=Path, default=user_cache.folder() / "wild", metavar="FOLDER")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="programs to measure; default: all")
     parser.add_argument(
         "--what", nargs="*", choices=_KINDS, default=_KINDS, help="what to measure; nothing: the tables only"
@@ -103,17 +103,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of the clocks")
     parser.add_argument("--truths", type=Path, metavar="FILE", help="where the result of the clocks goes")
     options = parser.parse_args()
-    environment = Environment(options.environment.absolute())
+    folder = options.environment.absolute()
     try:
-        environment.make()
-    except subprocess.CalledProcessError as error:
+        environment(folder, *requirements(), "--editable", ROOT)
+    except FailedError as error:
         parser.exit(1, f"the environment could not be made: {error}\n")
-    bench, figures = Bench(environment, environment.folder), Figures(environment.folder / "figures")
+    bench, figures = Bench(folder), Figures(folder / "figures")
     for program in ALL:
         if not options.only or program.file in options.only:
             for kind in options.what:
                 figures.write(program, kind, measured(bench, program, kind, options.rounds))
-    versions = f"{environment.versions()}."
+    versions = f"{bench.versions()}."
     truths = [truth_row(program, *figures.read(program, "truth", "profile")) for program in ALL]
     rows = [run_row(program, *figures.read(program, "run", "truth")) for program in ALL]
     warned = warnings_of((program.name, figures.read(program, "run")[0]) for program in ALL)

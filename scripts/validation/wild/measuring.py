@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from scripts.command import Done, complaint, run
+from scripts.command import Done, FailedError, because, printed, run
 from scripts.results import ROOT
-from scripts.validation.wild.environment import Environment
 from scripts.validation.wild.listed import Program
 
 _CLOCKED = Path(__file__).with_name("clocked.py")
@@ -44,8 +42,13 @@ WAYS = {
 }
 
 
-class FailedError(Exception):
-    """A program or a command did not end as it should; the message is one line."""
+LIBRARIES = ("transformers", "lightning", "torch_geometric", "accelerate")
+
+
+def requirements() -> list[str]:
+    """The requirements of the environment: torch as ``constraints.txt`` pins it, the libraries as the index has them."""
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+    return [*(pin for pin in pins if pin.startswith("torch==")), *LIBRARIES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where programs are measured: an environment, and a folder for what they write."""
+    """Where programs are measured: the folder of their environment, which also holds what they write."""
 
-    environment: Environment
     folder: Path
+
+    def versions(self) -> str:
+        """Names and versions of the libraries."""
+        code = "from importlib.metadata import version; import sys; print(*(f'{n} {version(n)}' for n in sys.argv[1:]), sep=', ')"
+        return printed(self._run([self._program("python"), "-c", code, "torch", *LIBRARIES])).strip()
 
     def clocked(self, program: Program, way: Way) -> dict[str, float]:
         """What the clock reads of a program.
@@ -78,7 +85,7 @@ class Bench:
         words = [*self._launcher(program), _CLOCKED, *options, program.path, *program.arguments, *smallest]
         done = self._run(words, way.variables)
         if done.returncode or not times.is_file():
-            raise FailedError(_because(done))
+            raise FailedError(because(done))
         reading: dict[str, float] = json.loads(times.read_text(encoding="utf-8"))
         return reading
 
@@ -99,7 +106,7 @@ class Bench:
             done = self._run([*launcher, *tool, "--", *words])
         documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(self.folder.glob("run*.json"))]
         if not documents:
-            raise FailedError(_because(done))
+            raise FailedError(because(done))
         return documents, Ended((alone.returncode, done.returncode), alone.stdout == done.stdout)
 
     def profiled(self, program: Program) -> dict[str, Any]:
@@ -112,19 +119,19 @@ class Bench:
             inputs = ["--inputs", f"{program.path}:prepared", "--output", f"{folder}/profile"]
             target = f"{program.path}:{program.function}"
             done = self._run([*self._tool(), "profile", "--quick", "--quiet", "--json", *inputs, target])
-        if done.returncode:
-            raise FailedError(_because(done))
-        budget: dict[str, Any] = json.loads(done.stdout)
-        return budget
+        return dict(json.loads(printed(done)))
 
     def _tool(self) -> list[object]:
-        return [self.environment.python, "-m", "overhead_lens"]
+        return [self._program("python"), "-m", "overhead_lens"]
 
     def _launcher(self, program: Program) -> list[object]:
-        return self._torchrun(program) if program.ranks else [self.environment.python]
+        return self._torchrun(program) if program.ranks else [self._program("python")]
 
     def _torchrun(self, program: Program) -> list[object]:
-        return [self.environment.folder / "bin" / "torchrun", "--nproc-per-node", program.ranks]
+        return [self._program("torchrun"), "--nproc-per-node", program.ranks]
+
+    def _program(self, name: str) -> Path:
+        return self.folder / "bin" / name
 
     def _run(self, words: Sequence[object], variables: Mapping[str, str] = MappingProxyType({})) -> Done:
         with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
@@ -135,11 +142,4 @@ class Bench:
                 "TMPDIR": temporary,
                 "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "compiled"),
             }
-            try:
-                return run(words, self.folder, {**fixed, **variables}, _TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                raise FailedError(f"it did not end in {_TIMEOUT_S:.0f} s") from None
-
-
-def _because(done: Done) -> str:
-    return f"ended with {done.returncode}: {complaint(done)}"
+            return run(words, self.folder, {**fixed, **variables}, _TIMEOUT_S)
