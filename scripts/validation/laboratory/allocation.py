@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import torch
-from known_cost import Params, open_extension
-
-from overhead_lens.scenario import Scenario
+from known_cost import Params, open_extension, place
 
 
 def inputs(params: Params) -> tuple[torch.Tensor]:
@@ -19,11 +17,6 @@ def call(x: torch.Tensor) -> torch.Tensor:
     return torch.neg(x)
 
 
-SCENARIO = Scenario(
-    name="laboratory_allocation",
-    summary="a known cost in the CPU allocator",
-    source="c10/core/CPUAllocator.h (SetCPUAllocator)",
-    params=Params,
-    inputs=inputs,
-    variants={"call": call},
+SCENARIO = place(
+    "allocation", "a known cost in the CPU allocator", "c10/core/CPUAllocator.h (SetCPUAllocator)", call, inputs=inputs
 )

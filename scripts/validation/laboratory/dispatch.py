@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import torch
-from known_cost import Params, open_extension
-
-from overhead_lens.scenario import Scenario
+from known_cost import Params, open_extension, place
 
 
 def inputs(params: Params) -> tuple[torch.Tensor]:
@@ -26,11 +24,11 @@ def product(x: torch.Tensor) -> torch.Tensor:
     return torch.mm(x, x)
 
 
-SCENARIO = Scenario(
-    name="laboratory_dispatch",
-    summary="a known cost in a boxed fallback of the dispatcher",
-    source="aten/src/ATen/core/boxing (makeFromBoxedFunction), c10/core/DispatchKey.h (TESTING_ONLY_GenericMode)",
-    params=Params,
+SCENARIO = place(
+    "dispatch",
+    "a known cost in a boxed fallback of the dispatcher",
+    "aten/src/ATen/core/boxing (makeFromBoxedFunction), c10/core/DispatchKey.h (TESTING_ONLY_GenericMode)",
+    neg,
+    product,
     inputs=inputs,
-    variants={"neg": neg, "product": product},
 )

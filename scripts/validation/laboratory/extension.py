@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import torch
-from known_cost import Params, extension, open_extension
-
-from overhead_lens.scenario import Scenario
+from known_cost import Params, extension, open_extension, place
 
 SPIN = extension().spin
 
@@ -27,11 +25,11 @@ def binding(x: torch.Tensor) -> torch.Tensor:
     return torch.neg(x)
 
 
-SCENARIO = Scenario(
-    name="laboratory_extension",
-    summary="a known cost in a custom operator's kernel or in a bound function",
-    source="torch/library.h (TORCH_LIBRARY), pybind11/pybind11.h (cpp_function::dispatcher)",
-    params=Params,
+SCENARIO = place(
+    "extension",
+    "a known cost in a custom operator's kernel or in a bound function",
+    "torch/library.h (TORCH_LIBRARY), pybind11/pybind11.h (cpp_function::dispatcher)",
+    kernel,
+    binding,
     inputs=inputs,
-    variants={"kernel": kernel, "binding": binding},
 )

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from overhead_lens.scenario import Scenario
 
 # The cost in ns.
 CELL_BYTES = 8
@@ -66,6 +69,19 @@ def one_small_tensor(params: Params) -> tuple[Any]:
 
     COST.open(params)
     return (torch.ones(8),)
+
+
+def place(
+    name: str,
+    summary: str,
+    source: str,
+    *variants: Callable[..., Any],
+    inputs: Callable[[Params], tuple[Any, ...]] = one_small_tensor,
+    check: Callable[..., None] | None = None,
+) -> Scenario:
+    """The scenario of a place for a cost, whose variants are called by the names of their functions."""
+    by_name = {variant.__name__: variant for variant in variants}
+    return Scenario(f"laboratory_{name}", summary, source, Params, inputs, by_name, check)
 
 
 @lru_cache(maxsize=1)

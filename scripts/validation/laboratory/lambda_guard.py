@@ -6,9 +6,7 @@ from time import perf_counter_ns
 from typing import Any
 
 import torch
-from known_cost import COST, Params, one_small_tensor
-
-from overhead_lens.scenario import Scenario
+from known_cost import COST, Params, place
 
 
 def call(x: torch.Tensor) -> torch.Tensor:
@@ -33,12 +31,10 @@ def add_guard(_params: Params, _arguments: tuple[Any, ...], _output: Any) -> Non
         entry.guard_manager.root.add_lambda_guard(burning_guard, ["burning_guard(L)"], None)
 
 
-SCENARIO = Scenario(
-    name="laboratory_lambda_guard",
-    summary="a known cost in a Python guard of a compiled call",
-    source="torch/csrc/dynamo/guards.cpp (LAMBDA_GUARD)",
-    params=Params,
-    inputs=one_small_tensor,
-    variants={"call": call},
+SCENARIO = place(
+    "lambda_guard",
+    "a known cost in a Python guard of a compiled call",
+    "torch/csrc/dynamo/guards.cpp (LAMBDA_GUARD)",
+    call,
     check=add_guard,
 )

@@ -6,9 +6,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from known_cost import COST, Params, one_small_tensor
-
-from overhead_lens.scenario import Scenario
+from known_cost import COST, place
 
 # About what the guards on one attribute of one global object take.
 _GUARDS_NS = 80
@@ -37,11 +35,9 @@ def call(x: torch.Tensor) -> torch.Tensor:
     return reader(COST.cell[0])(x)
 
 
-SCENARIO = Scenario(
-    name="laboratory_many_guards",
-    summary="a known cost in many cheap guards of a compiled call",
-    source="torch/csrc/dynamo/guards.cpp (DictGuardManager)",
-    params=Params,
-    inputs=one_small_tensor,
-    variants={"call": call},
+SCENARIO = place(
+    "many_guards",
+    "a known cost in many cheap guards of a compiled call",
+    "torch/csrc/dynamo/guards.cpp (DictGuardManager)",
+    call,
 )

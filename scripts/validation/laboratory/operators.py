@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from known_cost import COST, NAMES_FILE, Params
+from known_cost import COST, NAMES_FILE, Params, place
 from surveyed import Call, all_calls
-
-from overhead_lens.scenario import Scenario
 
 CALLS: list[Call] = []
 
@@ -32,11 +30,10 @@ def call() -> Any:
     return CALLS[COST.cell[0]]()
 
 
-SCENARIO = Scenario(
-    name="laboratory_operators",
-    summary="operators on much data, nearly all of it their kernel's time",
-    source="aten/src/ATen/native",
-    params=Params,
+SCENARIO = place(
+    "operators",
+    "operators on much data, nearly all of it their kernel's time",
+    "aten/src/ATen/native",
+    call,
     inputs=inputs,
-    variants={"call": call},
 )

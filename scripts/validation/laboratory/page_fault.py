@@ -5,9 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import torch
-from known_cost import COST, Params
-
-from overhead_lens.scenario import Scenario
+from known_cost import COST, Params, place
 
 PAGE_BYTES = 4096
 
@@ -37,11 +35,6 @@ def call() -> torch.Tensor:
     return buffer[: pages * PAGE_BYTES : PAGE_BYTES].fill_(1)
 
 
-SCENARIO = Scenario(
-    name="laboratory_page_fault",
-    summary="a known cost in page faults of a fresh buffer",
-    source="getrusage(2), mallopt(3)",
-    params=Params,
-    inputs=inputs,
-    variants={"call": call},
+SCENARIO = place(
+    "page_fault", "a known cost in page faults of a fresh buffer", "getrusage(2), mallopt(3)", call, inputs=inputs
 )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import torch
-from known_cost import COMPILE_NS, COST, KEPT_SHAPES, Params
-
-from overhead_lens.scenario import Scenario
+from known_cost import COMPILE_NS, COST, KEPT_SHAPES, Params, place
 
 _STEPS = 2_000
 
@@ -58,11 +56,10 @@ def call() -> torch.Tensor:
     return COMPILED(SHAPES.tensor)
 
 
-SCENARIO = Scenario(
-    name="laboratory_recompile",
-    summary="a known cost in recompiles of a compiled function",
-    source="torch/_dynamo/convert_frame.py",
-    params=Params,
+SCENARIO = place(
+    "recompile",
+    "a known cost in recompiles of a compiled function",
+    "torch/_dynamo/convert_frame.py",
+    call,
     inputs=inputs,
-    variants={"call": call},
 )

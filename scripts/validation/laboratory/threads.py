@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import torch
-from known_cost import COST, Params
+from known_cost import COST, Params, place
 from user_code import spend
-
-from overhead_lens.scenario import Scenario
 
 # A sine of so many elements is divided among threads; it takes some 8 us, as long as two threads take to start and meet.
 _ELEMENTS = 10_000
@@ -48,11 +46,12 @@ def beside_compiled(x: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
     return compiled(x)
 
 
-SCENARIO = Scenario(
-    name="laboratory_threads",
-    summary="a known cost on two threads, or beside them",
-    source="aten/src/ATen/Parallel.h (parallel_for)",
-    params=Params,
+SCENARIO = place(
+    "threads",
+    "a known cost on two threads, or beside them",
+    "aten/src/ATen/Parallel.h (parallel_for)",
+    kernel,
+    user_code,
+    beside_compiled,
     inputs=inputs,
-    variants={"kernel": kernel, "user_code": user_code, "beside_compiled": beside_compiled},
 )

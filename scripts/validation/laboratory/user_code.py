@@ -6,9 +6,7 @@ from time import perf_counter_ns
 
 import bought_library
 import torch
-from known_cost import COST, Params, one_small_tensor
-
-from overhead_lens.scenario import Scenario
+from known_cost import COST, place
 
 
 def spend() -> None:
@@ -43,11 +41,6 @@ def library(x: torch.Tensor) -> torch.Tensor:
     return torch.neg(x)
 
 
-SCENARIO = Scenario(
-    name="laboratory_user_code",
-    summary="a known cost in Python code of the user or of a library",
-    source="CPython",
-    params=Params,
-    inputs=one_small_tensor,
-    variants={"eager": eager, "beside_compiled": beside_compiled, "library": library},
+SCENARIO = place(
+    "user_code", "a known cost in Python code of the user or of a library", "CPython", eager, beside_compiled, library
 )
