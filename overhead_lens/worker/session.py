@@ -27,6 +27,11 @@ def operation(function: _Operation) -> _Operation:
     return function
 
 
+def method(key: str, act: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation that calls a method of what an earlier one left in ``Session.state`` by that key."""
+    return operation(lambda session, **arguments: act(session.state[key], **arguments))
+
+
 def find_operation(name: str) -> Callable[..., Any]:
     """The operation ``MODULE:FUNCTION``, the module named from this package on.
 

@@ -16,7 +16,7 @@ from typing import Any
 from overhead_lens.errors import MeasurementError, first_line
 from overhead_lens.instruments.ablation.rungs import WARM_HEAP, RungCall, build_rungs, keep_heap
 from overhead_lens.worker.loop import reference_ns, run_ns
-from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.session import Session, method, operation
 from overhead_lens.worker.usage import Waits, usage_of_thread
 from overhead_lens.worker.workload import Workload, calls_within
 
@@ -143,8 +143,4 @@ def prepare_rungs(session: Session, names: Sequence[str]) -> dict[str, Any]:
     return {}
 
 
-@operation
-def time_rungs(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
-    """Time the rungs of the call in turns."""
-    ladder: RungTimer = session.state[_LADDER]
-    return ladder.measure(block_ns, rounds, budget_ns, seed)
+time_rungs = method(_LADDER, RungTimer.measure)

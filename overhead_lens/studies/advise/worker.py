@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, refu
 from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compared, outcome_of, what_differs
 from overhead_lens.worker.remedied import Remedied, changed, known_remedies, remedied
 from overhead_lens.worker.runtime import float32_products
-from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.session import Session, method, operation
 from overhead_lens.worker.workload import NO_COMPILER, Workload, lacks_compiler
 
 BASE = "base"
@@ -197,18 +197,8 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
     }
 
 
-def _of_trials(act: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """A method of ``Trials`` as an operation of a session in which the remedies were listed."""
-
-    @operation
-    def acted(session: Session, **arguments: Any) -> dict[str, Any]:
-        return act(session.state[_TRIALS], **arguments)
-
-    return acted
-
-
-check_remedy, prepare_remedy = _of_trials(Trials.applies), _of_trials(Trials.prepare)
-combine_remedies, time_remedies = _of_trials(Trials.combine), _of_trials(Trials.measure)
+check_remedy, prepare_remedy = method(_TRIALS, Trials.applies), method(_TRIALS, Trials.prepare)
+combine_remedies, time_remedies = method(_TRIALS, Trials.combine), method(_TRIALS, Trials.measure)
 
 
 @operation

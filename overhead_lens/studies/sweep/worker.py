@@ -14,7 +14,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.instruments.clock.worker import measure_whole_block
 from overhead_lens.target import Target
 from overhead_lens.worker import workload
-from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.session import Session, method, operation
 
 _LEAST_ROUNDS = 3
 
@@ -102,15 +102,4 @@ def load(session: Session, **arguments: Any) -> dict[str, Any]:
     return sweep.describe()
 
 
-@operation
-def warm_up(session: Session, block_ns: int) -> int:
-    """Compile and call every variant at every size until settled; returns how many calls did not settle."""
-    sweep: SweepTimer = session.state[_SWEEP]
-    return sweep.warm_up(block_ns)
-
-
-@operation
-def time_blocks(session: Session, rounds: int, budget_ns: int, seed: int) -> list[dict[str, Any]]:
-    """Time every variant at every size in turns: ``variant``, ``point``, ``block`` and the clock's columns."""
-    sweep: SweepTimer = session.state[_SWEEP]
-    return sweep.measure(rounds, budget_ns, seed)
+warm_up, time_blocks = method(_SWEEP, SweepTimer.warm_up), method(_SWEEP, SweepTimer.measure)
