@@ -13,9 +13,10 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from overhead_lens.readers.kineto.contents import read_contents
 from scripts.benchmarks.large_trace import write_trace
 from scripts.command import Done, complaint, environment, printed, python, run
 from scripts.results import ROOT, Cell, Claim, Table, columns_of
@@ -56,21 +57,13 @@ steps = timed("steps", analyzer._steps)
 timed("modules", lambda: analyzer.modules)
 timed("memory", lambda: [life.analysis(analyzer.step_windows) for life in analyzer.memory])
 timed("sequences", lambda: analyzer.repeated)
-timed("launch figures", lambda: launch_figures(trace.events, analyzer.devices, devices, steps))
+timed("launch figures", lambda: launch_figures(trace.columns, analyzer.devices, devices, steps))
 timed("counters", lambda: analyzer.counted)
 timed("collectives", lambda: analyzer.collectives)
 timed("critical paths (asked for)", lambda: analyzer.paths.analysis())
 analysis = analyzer.analysis()
 timed("findings", lambda: findings(analyzer._recorded(analysis)))
 print(json.dumps({"times": times, "events": trace.event_count, "raw": trace.raw_bytes}))
-"""
-
-_COUNT = """
-import json, sys
-from pathlib import Path
-from overhead_lens.readers.kineto.contents import read_contents
-contents = read_contents(Path(sys.argv[1]))
-print(json.dumps({"events": contents.event_count, "raw": contents.raw_bytes}))
 """
 
 _HTA = """
@@ -142,7 +135,8 @@ def rows_of(trace: Path, repeat: int) -> list[list[Cell]]:
 
 def whole_rows(trace: Path, repeat: int, hta: Path | None, name: str = "") -> list[list[Cell]]:
     """The row of the whole, and that of HTA in turns with it."""
-    size = json.loads(python("-c", _COUNT, trace, folder=ROOT))
+    contents = read_contents(trace)
+    size = contents.event_count, contents.raw_bytes
     ours: list[_Timed] = []
     theirs: list[_Timed] = []
     reason = ""
@@ -164,8 +158,8 @@ def _timed(*words: object) -> Done:
     return run([sys.executable, "-c", _TIMED, _LIMIT_S, *words], ROOT)
 
 
-def _whole_row(size: Mapping[str, int], name: str, rounds: Sequence[_Timed]) -> list[Cell]:
-    row = _row(size["events"], size["raw"], name, [each["seconds"] for each in rounds])
+def _whole_row(size: tuple[int, int], name: str, rounds: Sequence[_Timed]) -> list[Cell]:
+    row = _row(*size, name, [each["seconds"] for each in rounds])
     return [*row[:-1], round(statistics.median(each["bytes"] for each in rounds) / 1e9, 3) if rounds else None]
 
 
