@@ -8,9 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 from playwright.sync_api import sync_playwright
@@ -54,14 +52,11 @@ def picture(browser: Any) -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    lines: Queue[str] = Queue()
     assert opened.stdout is not None
-    output = opened.stdout
-    threading.Thread(target=lambda: list(map(lines.put, output)), daemon=True).start()
     try:
-        address = next(word for word in iter(lambda: lines.get(timeout=60), "") if "http://127.0.0.1" in word)
+        address = next(word for line in opened.stdout for word in line.split() if word.startswith("http://127.0.0.1"))
         view = browser.new_page(viewport={"width": 1600, "height": HEIGHT})
-        view.goto(next(word for word in address.split() if word.startswith("http")))
+        view.goto(address)
         view.wait_for_timeout(15_000)
         view.screenshot(path=IMAGES / "perfetto.png")
     finally:

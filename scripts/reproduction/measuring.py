@@ -95,7 +95,6 @@ def _side(call: Call, folder: Path) -> Side:
         params=call.params,
         compile_options={} if call.compile else None,
         output=folder,
-        parent=folder,
         timeout_s=TIMEOUT_S,
         effort=EFFORT,
     )

@@ -105,27 +105,14 @@ def main() -> None:
     for flawed in PROGRAMS:
         if not options.only or flawed.program in options.only:
             target, *more = flawed.options
-            rows[flawed.program] = row_of(flawed, advice(target, *more, "--quick"))
+            rows[flawed.program] = row_of(flawed, *advice(target, *more, "--quick"))
             table.add(rows[flawed.program])
             write_result(options.result, CLAIM.answered(list(rows.values()), [summary(rows)]))
     print("", summary(rows), sep="\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Advised:
-    """What ``advise --json`` prints for a call, and how long it took."""
-
-    document: dict[str, Any]
-    seconds: float
-
-    @property
-    def measured(self) -> list[dict[str, Any]]:
-        """The remedies that were measured, those that help first."""
-        return [remedy for remedy in self.document["remedies"] if remedy["status"] == "measured"]
-
-
-def advice(target: str, *options: object) -> Advised:
-    """Advise on a target.
+def advice(target: str, *options: object) -> tuple[dict[str, Any], float]:
+    """What ``advise --json`` prints for a target, and how many seconds it took.
 
     Raises:
         FailedError: It could not be measured.
@@ -133,7 +120,7 @@ def advice(target: str, *options: object) -> Advised:
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as work:
         words = ["advise", target, *options, "--quiet", "--output", Path(work) / "advice"]
         start_s = time.monotonic()
-        return Advised(document(*words, folder=work), round(time.monotonic() - start_s, 1))
+        return document(*words, folder=work), round(time.monotonic() - start_s, 1)
 
 
 def stored_rows() -> dict[str, list[Cell]]:
@@ -148,10 +135,9 @@ def summary(rows: Mapping[str, Sequence[Cell]]) -> str:
     return f"{sum(bool(row[-1]) for row in rows.values())} of {len(rows)} are right."
 
 
-def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:
-    """The advice for a program as a row."""
-    advice_document = advised.document
-    helping = [remedy for remedy in advised.measured if remedy["verdict"] == "faster"]
+def row_of(flawed: Flawed, advice: Mapping[str, Any], seconds: float) -> list[Cell]:
+    """The advice for a program, whose remedies are ranked, as a row."""
+    helping = [remedy for remedy in advice["remedies"] if remedy["verdict"] == "faster"]
     name, saves, output = None, None, None
     if helping:
         name, output = str(helping[0]["remedy"]), str(helping[0]["output"])
@@ -159,14 +145,14 @@ def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:
     return [
         flawed.program,
         flawed.flaw,
-        advice_document["base"]["wall"]["ns"],
-        advice_document["verdict"],
+        advice["base"]["wall"]["ns"],
+        advice["verdict"],
         name,
         saves,
         output,
         ", ".join(flawed.undone_by) or None,
-        advised.seconds,
-        is_right(flawed, advice_document["verdict"], name),
+        seconds,
+        is_right(flawed, advice["verdict"], name),
     ]
 
 

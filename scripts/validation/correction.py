@@ -151,7 +151,6 @@ def request_of(target: str, folder: Path) -> Request:
         params=dict(param.split("=", 1) for param in params),
         compile_options={} if target.startswith("+") else None,
         output=folder,
-        parent=folder,
         timeout_s=_TIMEOUT_S,
     )
 

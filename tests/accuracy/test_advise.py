@@ -9,15 +9,16 @@ import pytest
 from overhead_lens.remedies.registry import built_in
 from overhead_lens.worker.remedied import VARIANT
 from scripts.validation import advise_programs
-from scripts.validation.advise_programs import PROGRAMS, Advised, Flawed
+from scripts.validation.advise_programs import PROGRAMS, Flawed
 
 
 def measured(name: str, ratio: float, verdict: str = "faster") -> dict[str, Any]:
     return {"remedy": name, "status": "measured", "wall": {"ratio": ratio}, "verdict": verdict, "output": "equal"}
 
 
-def advised(*remedies: dict[str, Any], verdict: str = "overhead") -> Advised:
-    return Advised({"base": {"wall": {"ns": 100}}, "verdict": verdict, "remedies": list(remedies)}, 7.5)
+def row(*remedies: dict[str, Any]) -> list[Any]:
+    advice = {"base": {"wall": {"ns": 100}}, "verdict": "overhead", "remedies": list(remedies)}
+    return advise_programs.row_of(FLAWED, advice, 7.5)
 
 
 FLAWED = Flawed("loop", "a loop", ("f",), ("compile", "variant_at_once"))
@@ -25,13 +26,13 @@ FLAWED = Flawed("loop", "a loop", ("f",), ("compile", "variant_at_once"))
 
 def test_the_first_that_helps_has_to_undo_the_flaw() -> None:
     slower, other = measured("no_grad", 1.2, "slower"), measured("threads_1", 0.9)
-    right = advise_programs.row_of(FLAWED, advised(measured("compile", 0.6), other))
+    right = row(measured("compile", 0.6), other)
     assert right == [
         *("loop", "a loop", 100, "overhead", "compile", 0.4, "equal"),
         *("compile, variant_at_once", 7.5, True),
     ]
-    assert advise_programs.row_of(FLAWED, advised(other, measured("compile", 0.95)))[-1] is False
-    nothing = advise_programs.row_of(FLAWED, advised(slower))
+    assert row(other, measured("compile", 0.95))[-1] is False
+    nothing = row(slower)
     assert (nothing[4:7], nothing[-1]) == ([None, None, None], False)
 
 

@@ -179,7 +179,6 @@ def request_of(site: Site, switch: Switch, folder: Path) -> Request:
         params={"cell": str(switch.path)},
         compile_options={} if site.compiled else None,
         output=folder,
-        parent=folder,
         timeout_s=_STEP_TIMEOUT_S,
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
@@ -69,27 +69,15 @@ _MOST_UNATTRIBUTED = 0.02
 _KINDS = ("truth", "run", "profile")
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What has been measured of programs: a file each, of one kind."""
+def figures_file(folder: Path, program: Program, kind: str) -> Path:
+    """Where what was measured of a program is kept."""
+    return folder / "figures" / f"{program.name.replace(' ', '')}.{kind}.json"
 
-    folder: Path
 
-    def read(self, program: Program, *kinds: str) -> list[dict[str, Any]]:
-        """What was measured, of each kind; ``failed`` says why there is nothing."""
-        paths = [self._path(program, kind) for kind in kinds]
-        return [
-            json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"failed": "not measured"}
-            for path in paths
-        ]
-
-    def write(self, program: Program, kind: str, figures: Mapping[str, Any]) -> None:
-        """Keep what was measured."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._path(program, kind).write_text(json.dumps(figures, indent=1), encoding="utf-8")
-
-    def _path(self, program: Program, kind: str) -> Path:
-        return self.folder / f"{program.name.replace(' ', '')}.{kind}.json"
+def read_figures(folder: Path, program: Program, *kinds: str) -> list[dict[str, Any]]:
+    """What was measured, of each kind; ``failed`` says why there is nothing."""
+    paths = [figures_file(folder, program, kind) for kind in kinds]
+    return [json.loads(path.read_bytes()) if path.is_file() else {"failed": "not measured"} for path in paths]
 
 
 def main() -> None:
@@ -108,15 +96,16 @@ def main() -> None:
         environment(folder, *requirements(), "--editable", ROOT)
     except FailedError as error:
         parser.exit(1, f"the environment could not be made: {error}\n")
-    bench, figures = Bench(folder), Figures(folder / "figures")
+    bench = Bench(folder)
     for program in ALL:
         if not options.only or program.file in options.only:
             for kind in options.what:
-                figures.write(program, kind, measured(bench, program, kind, options.rounds))
+                figures = measured(bench, program, kind, options.rounds)
+                user_cache.replace(figures_file(folder, program, kind), json.dumps(figures, indent=1).encode())
     versions = f"{bench.versions()}."
-    truths = [truth_row(program, *figures.read(program, "truth", "profile")) for program in ALL]
-    rows = [run_row(program, *figures.read(program, "run", "truth")) for program in ALL]
-    warned = warnings_of((program.name, figures.read(program, "run")[0]) for program in ALL)
+    truths = [truth_row(program, *read_figures(folder, program, "truth", "profile")) for program in ALL]
+    rows = [run_row(program, *read_figures(folder, program, "run", "truth")) for program in ALL]
+    warned = warnings_of((program.name, read_figures(folder, program, "run")[0]) for program in ALL)
     notes = [versions, *notes_of(rows), *warned]
     for claim, path, of_claim, its_notes in (
         (TRUTHS, options.truths, truths, [versions]),

@@ -101,7 +101,7 @@ class Bench:
         for old in self.folder.glob("run*.json"):
             old.unlink()
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            tool = [*self._tool(), "run", "--json", document, "--output", f"{folder}/run"]
+            tool = [*self._tool(), "run", "--json-file", document, "--output", f"{folder}/run"]
             launcher = [*self._torchrun(program), "--no-python"] if program.ranks else []
             done = self._run([*launcher, *tool, "--", *words])
         documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(self.folder.glob("run*.json"))]
