@@ -1,8 +1,7 @@
 """Trains a small network in a loop of accelerate."""
 
-import argparse
-
 import torch
+from _options import read_options
 from accelerate import Accelerator
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -12,10 +11,7 @@ CLASSES = 10
 
 def main() -> None:
     """Train and print the loss."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=4_000)
-    parser.add_argument("--width", type=int, default=256)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=4_000, width=256)
     torch.manual_seed(0)
     accelerator = Accelerator(cpu=True)
     model = nn.Sequential(

@@ -1,8 +1,7 @@
 """Adds numbers in Python and vectors in torch, in turns."""
 
-import argparse
-
 import torch
+from _options import read_options
 
 NUMBERS = 2_000
 
@@ -23,10 +22,7 @@ def step(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> int:
 
 def main() -> None:
     """Add and print both sums."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=50_000)
-    parser.add_argument("--elements", type=int, default=400_000)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=50_000, elements=400_000)
     a, b, c = prepared(options.elements)
     total = 0
     for _ in range(options.steps):

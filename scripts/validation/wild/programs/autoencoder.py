@@ -1,11 +1,11 @@
 """Trains an autoencoder on random data with Lightning."""
 
-import argparse
 import logging
 import warnings
 
 import lightning
 import torch
+from _options import read_options
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -31,10 +31,7 @@ class Autoencoder(lightning.LightningModule):
 
 def main() -> None:
     """Fit and print what the weights sum to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=2_500)
-    parser.add_argument("--width", type=int, default=256)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=2_500, width=256)
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore")
     torch.manual_seed(0)

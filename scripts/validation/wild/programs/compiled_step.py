@@ -1,8 +1,7 @@
 """A tiny training step, compiled: nearly all of it is overhead."""
 
-import argparse
-
 import torch
+from _options import read_options
 from torch import nn
 
 
@@ -30,11 +29,7 @@ def step(optimizer: torch.optim.Optimizer, x: torch.Tensor, weight: nn.Parameter
 
 def main() -> None:
     """Train and print the loss."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=40_000)
-    parser.add_argument("--rows", type=int, default=8)
-    parser.add_argument("--width", type=int, default=32)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=40_000, rows=8, width=32)
     optimizer, x, weight = prepared(options.rows, options.width)
     for _ in range(options.steps):
         loss = step(optimizer, x, weight)

@@ -1,19 +1,15 @@
 """Trains a small network on several ranks over Gloo: torchrun --nproc-per-node 2 ddp.py."""
 
-import argparse
-
 import torch
 import torch.distributed as dist
+from _options import read_options
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 
 def main() -> None:
     """Train; the first rank prints the loss."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=2_000)
-    parser.add_argument("--width", type=int, default=256)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=2_000, width=256)
     dist.init_process_group("gloo")
     torch.manual_seed(dist.get_rank())
     network = nn.Sequential(nn.Linear(options.width, options.width), nn.ReLU(), nn.Linear(options.width, 1))

@@ -1,8 +1,7 @@
 """Trains a graph network of PyTorch Geometric on a random graph."""
 
-import argparse
-
 import torch
+from _options import read_options
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
@@ -44,11 +43,7 @@ def step(model: Network, optimizer: torch.optim.Optimizer, graph: Data) -> torch
 
 def main() -> None:
     """Train and print the loss."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=2_500)
-    parser.add_argument("--nodes", type=int, default=1_000)
-    parser.add_argument("--width", type=int, default=32)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=2_500, nodes=1_000, width=32)
     model, optimizer, graph = prepared(options.nodes, options.width)
     for _ in range(options.steps):
         loss = step(model, optimizer, graph)

@@ -1,8 +1,7 @@
 """The talk's GELU of many numbers, eager or compiled."""
 
-import argparse
-
 import torch
+from _options import read_options
 
 
 def prepared(elements: int = 10_000_000) -> tuple[torch.Tensor]:
@@ -27,11 +26,7 @@ def compiled_step(x: torch.Tensor) -> torch.Tensor:
 
 def main() -> None:
     """Compute again and again, and print the mean."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--elements", type=int, default=10_000_000)
-    parser.add_argument("--compile", action="store_true")
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=150, elements=10_000_000, compile=False)
     (x,) = prepared(options.elements)
     for _ in range(options.steps):
         y = compiled_step(x) if options.compile else step(x)

@@ -1,8 +1,7 @@
 """Generates text with a tiny GPT-2 of transformers, one token at a time, batch 1."""
 
-import argparse
-
 import torch
+from _options import read_options
 from transformers import GPT2Config, GPT2LMHeadModel
 
 PROMPT, NEW = 8, 56
@@ -33,10 +32,7 @@ def sentence(model: GPT2LMHeadModel, prompt: torch.Tensor) -> torch.Tensor:
 
 def main() -> None:
     """Generate sentences and print what their tokens sum to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=4_000, help="tokens")
-    parser.add_argument("--width", type=int, default=128)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=4_000, width=128)
     model, prompt = prepared(options.width)
     total = 0
     for _ in range(options.steps // NEW):

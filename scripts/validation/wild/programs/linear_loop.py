@@ -1,8 +1,7 @@
 """The forum's "Batching Question": one linear layer on many vectors, one at a time, then on all of them at once."""
 
-import argparse
-
 import torch
+from _options import read_options
 from torch import nn
 
 VECTORS = 10_000
@@ -22,10 +21,7 @@ def step(layer: nn.Linear, vector: torch.Tensor) -> torch.Tensor:
 
 def main() -> None:
     """Apply the layer both ways and print whether they agree."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=400_000, help="vectors, one at a time")
-    parser.add_argument("--width", type=int, default=256)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=400_000, width=256)
     layer, _ = prepared(options.width)
     vectors = torch.randn(VECTORS, options.width)
     for number in range(options.steps):

@@ -1,10 +1,10 @@
 """Serves a model to six clients: each is a thread that puts requests into a queue, and one thread runs the model."""
 
-import argparse
 import queue
 import threading
 
 import torch
+from _options import read_options
 from torch import nn
 
 CLIENTS = 6
@@ -32,10 +32,7 @@ def request_all(requests: "queue.Queue[Request | None]", count: int, width: int,
 
 def main() -> None:
     """Serve and print what the answers sum to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=18_000, help="requests")
-    parser.add_argument("--width", type=int, default=256)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=18_000, width=256)
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Linear(options.width, options.width),

@@ -1,8 +1,7 @@
 """The puzzler "To Fuse or Not to Fuse?" on a CPU: sixteen pieces are normalized one by one, then stacked."""
 
-import argparse
-
 import torch
+from _options import read_options
 from torch import nn
 
 PIECES = 16
@@ -25,11 +24,7 @@ def step(data: torch.Tensor, norm: nn.LayerNorm, linear: nn.Linear) -> torch.Ten
 
 def main() -> None:
     """Compute again and again, and print what comes out."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--rows", type=int, default=1_024)
-    parser.add_argument("--columns", type=int, default=256)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=400, rows=1_024, columns=256)
     data, norm, linear = prepared(options.rows, options.columns)
     for _ in range(options.steps):
         output = step(data, norm, linear)

@@ -1,10 +1,9 @@
 """The talk's sums: an array by PyTorch and by NumPy, a matrix by rows and by columns, a list by Python."""
 
-import argparse
-
 import numpy as np
 import numpy.typing as npt
 import torch
+from _options import read_options
 
 LISTED = 10_000
 
@@ -26,11 +25,7 @@ def step(vector: torch.Tensor, array: "npt.NDArray[np.float32]", matrix: torch.T
 
 def main() -> None:
     """Sum again and again, and print what it comes to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=6_000)
-    parser.add_argument("--elements", type=int, default=1_000_000)
-    parser.add_argument("--side", type=int, default=1_000)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=6_000, elements=1_000_000, side=1_000)
     vector, array, matrix, listed = prepared(options.elements, options.side)
     total = 0.0
     for _ in range(options.steps):

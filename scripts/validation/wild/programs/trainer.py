@@ -1,9 +1,9 @@
 """Trains a tiny GPT-2 on random tokens with the Trainer of transformers."""
 
-import argparse
 import tempfile
 
 import torch
+from _options import read_options
 from torch.utils.data import Dataset
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
@@ -23,11 +23,7 @@ class RandomTokens(Dataset[dict[str, torch.Tensor]]):
 
 def main() -> None:
     """Train and print the loss."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--length", type=int, default=32)
-    options = parser.parse_args()
+    options = read_options(__doc__, steps=500, width=64, length=32)
     torch.manual_seed(0)
     vocabulary = 4 * options.width
     config = GPT2Config(
