@@ -34,8 +34,8 @@ _LABELS = ("arithmetic at the rate of a large product", "more on one thread", "m
 
 def measure_kernel(options: argparse.Namespace) -> dict[str, Any]:
     """A unit: both ways without gradients, and the machine's peaks within the same minutes."""
-    profiles = [profile(call)(options) for call in LINEAR_CALLS[2:]]
-    return {**profiles[0], **profiles[1], **clock(PEAK_CALLS)(options)}
+    loop, batched = (profile(call, options) for call in LINEAR_CALLS[2:])
+    return {**loop, **batched, **clock(PEAK_CALLS, 0, options)}
 
 
 def kernel_notes(outcomes: Outcomes) -> list[str]:

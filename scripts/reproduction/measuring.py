@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +31,16 @@ TIMEOUT_S = 200.0
 
 def profiled(*calls: Call) -> tuple[Unit, ...]:
     """A unit of its own for each call, with its budget."""
-    return tuple(Unit(call.name, profile(call)) for call in calls)
+    return tuple(Unit(call.name, partial(profile, call)) for call in calls)
 
 
-def profile(call: Call) -> Callable[[argparse.Namespace], dict[str, Any]]:
-    """A unit that measures one call with ``overhead-lens profile``."""
-
-    def measure(options: argparse.Namespace) -> dict[str, Any]:
-        command = ["profile", call.target, "--quiet", *(["--compile"] if call.compile else [])]
-        command += [text for name, value in call.params.items() for text in ("-p", f"{name}={value}")]
-        with tempfile.TemporaryDirectory() as folder:
-            done = run_tool(
-                [*command, "--output", str(Path(folder, "capture")), *(["--quick"] if options.quick else [])]
-            )
-        return {call.name: done if isinstance(done, str) else from_budget(done)}
-
-    return measure
+def profile(call: Call, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure one call with ``overhead-lens profile``."""
+    command = ["profile", call.target, "--quiet", *(["--compile"] if call.compile else [])]
+    command += [text for name, value in call.params.items() for text in ("-p", f"{name}={value}")]
+    with tempfile.TemporaryDirectory() as folder:
+        done = run_tool([*command, "--output", f"{folder}/capture", *(["--quick"] if options.quick else [])])
+    return {call.name: done if isinstance(done, str) else from_budget(done)}
 
 
 def from_budget(budget: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,27 +60,18 @@ def from_budget(budget: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def clock(calls: Sequence[Call], needed_bytes: int = 0) -> Callable[[argparse.Namespace], dict[str, Any]]:
-    """A unit that times calls without profiling them: fresh processes, the calls in turn.
-
-    Args:
-        calls: What to time.
-        needed_bytes: Free memory that it takes.
-    """
-
-    def measure(_options: argparse.Namespace) -> dict[str, Any]:
-        available = available_bytes()
-        if available is not None and available < needed_bytes:
-            reason = f"it takes {needed_bytes / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free"
-            return {call.name: reason for call in calls}
-        failed: dict[str, str] = {}
-        with tempfile.TemporaryDirectory() as folder:
-            sides = {call.name: _side(call, Path(folder)) for call in calls}
-            for batch in in_batches([(process, call.name) for process in range(EFFORT.processes) for call in calls]):
-                _time_batch([job for job in batch if job[1] not in failed], sides, failed)
-        return {name: failed.get(name) or from_blocks(side) for name, side in sides.items()}
-
-    return measure
+def clock(calls: Sequence[Call], needed_bytes: int, _options: argparse.Namespace) -> dict[str, Any]:
+    """Time calls without profiling them if there is memory for it: fresh processes, the calls in turn."""
+    available = available_bytes()
+    if available is not None and available < needed_bytes:
+        reason = f"it takes {needed_bytes / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free"
+        return {call.name: reason for call in calls}
+    failed: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        sides = {call.name: _side(call, Path(folder)) for call in calls}
+        for batch in in_batches([(process, call.name) for process in range(EFFORT.processes) for call in calls]):
+            _time_batch([job for job in batch if job[1] not in failed], sides, failed)
+    return {name: failed.get(name) or from_blocks(side) for name, side in sides.items()}
 
 
 def _side(call: Call, folder: Path) -> Side:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from functools import partial
 
 from scripts.reproduction.measuring import clock, profile
 from scripts.reproduction.outcomes import Call, Part, RatioRow, TimeRow, Unit
@@ -49,7 +50,7 @@ ROW_COL_RATIOS = [
 
 def _sum_unit(n: int) -> Unit:
     calls = [Call(variant, f"sum_elements:{variant}", params={"n": str(n)}) for variant in SUM_VARIANTS]
-    return Unit(str(n), clock(calls))
+    return Unit(str(n), partial(clock, calls, 0))
 
 
 def _row_col_params(shape: str) -> dict[str, str]:
@@ -60,13 +61,13 @@ def _row_col_params(shape: str) -> dict[str, str]:
 def _row_col_unit(shape: str) -> Unit:
     calls = [Call(each, f"row_col_sum:{each}", params=_row_col_params(shape)) for each in ROW_COL_VARIANTS]
     matrix_bytes = 4 * math.prod(int(each) for each in shape.split("x"))
-    return Unit(shape, clock(calls, needed_bytes=round(1.2 * matrix_bytes * (os.cpu_count() or 1))))
+    return Unit(shape, partial(clock, calls, round(1.2 * matrix_bytes * (os.cpu_count() or 1))))
 
 
 def _row_col_profiles() -> tuple[Unit, ...]:
     sides = itertools.product(("100x100", "10000x10000"), ("torch_rows", "torch_cols"))
     calls = [Call(f"{side}-{shape}", f"row_col_sum:{side}", params=_row_col_params(shape)) for shape, side in sides]
-    return tuple(Unit(f"profile-{call.name}", profile(call)) for call in calls)
+    return tuple(Unit(f"profile-{call.name}", partial(profile, call)) for call in calls)
 
 
 PARTS = (

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from overhead_lens.budget.trace import trace_budget
 from overhead_lens.captures.files import KINETO
-from overhead_lens.correction.event_cost import Costs, EventCost
+from overhead_lens.correction.event_cost import Costs
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.correction.store import MEASURE_COSTS, PLAIN, PROCESSES, joined
 from overhead_lens.instruments.trace.record import RECORD
@@ -89,7 +89,13 @@ def main() -> None:
         table = Table(CLAIM)
         for target in options.targets:
             table.add(row_of(target, [record(target, costs, folder) for _ in range(options.processes)]))
-    notes = [within_goal(table.rows), *(f"{kind}: {in_words(cost)}" for kind, cost in costs.items())]
+    notes = [
+        within_goal(table.rows),
+        *(
+            f"{kind}: {cost.total_ns:.0f} ns an event, {cost.inside_ns:.0f} of it inside its span"
+            for kind, cost in costs.items()
+        ),
+    ]
     table.write(options.result, notes)
 
 
@@ -116,11 +122,6 @@ def as_typed(target: str) -> str:
     """A target as the command line takes it."""
     name, *params = target.lstrip("+").split(",")
     return " ".join([name, *(f"-p {param}" for param in params), *(["--compile"] if target.startswith("+") else [])])
-
-
-def in_words(cost: EventCost) -> str:
-    """What recording one event of a class costs."""
-    return f"{cost.total_ns:.0f} ns an event, {cost.inside_ns:.0f} of it inside its span"
 
 
 def calibrated(folder: Path) -> Costs:

@@ -28,6 +28,7 @@ CLAIM = Claim(
 
 TORCH = ("add1", "linear_loop:loop", "linear_loop:batched", "gelu", "split_stack:split_stack", "split_stack:combined")
 TORCH_NO_GRAD = ("sum_elements:torch", "row_col_sum:torch_rows", "row_col_sum:torch_cols")
+FEWER = {"linear_loop:loop": ("-p", "vectors=100")}
 OTHERS = (
     *("elementwise_sqrt:loop", "elementwise_sqrt:whole"),
     *(f"sum_elements:{variant}" for variant in ("numpy", "numpy_numba", "numba", "builtin", "python")),
@@ -59,13 +60,9 @@ def main() -> None:
 def runs() -> list[list[str]]:
     """The command lines of all runs."""
     eager = [[target] for target in (*TORCH, *TORCH_NO_GRAD, *OTHERS)]
-    compiled = [[target, "--compile", *_fewer(target)] for target in (*TORCH, *TORCH_NO_GRAD)]
+    compiled = [[target, "--compile", *FEWER.get(target, ())] for target in (*TORCH, *TORCH_NO_GRAD)]
     grad = [[*run, "-p", "requires_grad=true"] for run in (*eager, *compiled) if run[0] in TORCH]
     return [*eager, *compiled, *grad]
-
-
-def _fewer(target: str) -> list[str]:
-    return ["-p", "vectors=100"] if target == "linear_loop:loop" else []
 
 
 def row_of(run: Sequence[str], folder: Path) -> list[Cell]:

@@ -73,15 +73,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Workers of one site, warmed up and waiting.
-
-    Attributes:
-        site: The site.
-        folder: For logs and the sampler's output.
-        switch: Sets the cost.
-        workers: Each with ns per call without a cost.
-        meta: What the first worker reports of its workload.
-    """
+    """Workers of one site, warmed up and waiting, each with its ns per call without a cost; ``folder`` has their logs."""
 
     site: Site
     folder: Path
@@ -100,15 +92,17 @@ class Bench:
         return rows
 
     def time_block(self, process: int, cost_ns: int) -> dict[str, int]:
-        """One block at one cost; the first may compile.
+        """One block at one cost, of as many calls as the warm-up lets expect; the first may compile.
 
         Raises:
             MeasurementError: It has not as many calls as a whole number of events needs.
         """
-        worker, block_ns = self._at(process, cost_ns)
+        worker, call_ns = self.workers[process]
+        expected = self.site.calls_per_block(call_ns, cost_ns)
+        block_ns = round(expected * call_ns)
         pieces = {"piece_ns": max(1, block_ns // _PIECES)} if self.site.steady else {}
+        self.switch.set(cost_ns)
         (row,) = worker.ask(TIME_BLOCKS, block_ns=block_ns, blocks=1, budget_ns=0, **pieces).rows
-        expected = self.site.calls_per_block(self.workers[process][1], cost_ns)
         if cost_ns and self.site.event_ns and row["calls"] != expected:
             raise MeasurementError(
                 f"{self.site.name}: a block of {row['calls']} calls in place of {expected}; run it again"
@@ -146,12 +140,6 @@ class Bench:
         """What they take beside the operating system's own time; budgets of calls without any make no use of it."""
         touched = self.workers[process][0].ask(MEASURE_PAGE_FAULTS)
         return Touched(touched.faults, touched.user_ns, process)
-
-    def _at(self, process: int, cost_ns: int) -> tuple[Worker, int]:
-        """A worker with the cost set, and the length of a block as it counts: by what a call took while it warmed up."""
-        worker, call_ns = self.workers[process]
-        self.switch.set(cost_ns)
-        return worker, round(self.site.calls_per_block(call_ns, cost_ns) * call_ns)
 
 
 @contextmanager

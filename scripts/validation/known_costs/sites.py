@@ -18,13 +18,9 @@ class Site:
     """A place for a cost.
 
     Attributes:
-        name: As in the table.
         file: Scenario file of the laboratory, without its ending.
         category: Where its time belongs.
-        variant: Variant of the scenario; None for the default.
-        compiled: Whether torch.compile is applied to the variant.
-        least_ns: The smallest cost the place can take: a page fault is no shorter.
-        most_ns: The largest.
+        least_ns, most_ns: The smallest and the largest cost that the place can take: a page fault is no shorter.
         block_ns: Length of a timed block.
         event_ns: What the cost's single event takes where not every call has one; 0 where every call has.
         events: How many of them a block holds then.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -81,5 +79,4 @@ def write_cells(path: Path | None, cells: Sequence[Cell]) -> None:
     """Replace the file as a whole: an interrupted run leaves what was there."""
     if path is None:
         return
-    rows = [{**asdict(cell), "right": cell.right, "passed": cell.passed, "verdict": cell.verdict} for cell in cells]
-    user_cache.replace(path, json.dumps(rows, indent=1).encode() + b"\n")
+    user_cache.replace(path, msgspec.json.format(msgspec.json.encode(cells), indent=1) + b"\n")

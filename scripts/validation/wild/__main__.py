@@ -135,11 +135,6 @@ def measured(bench: Bench, program: Program, kind: str, rounds: int) -> dict[str
         return {"failed": str(error)}
 
 
-def truth_of(program: Program, truth: Mapping[str, Any]) -> Bounds | None:
-    """The truth about a program; None where the clocks failed."""
-    return None if "failed" in truth else bounds(Readings.of(truth["rounds"]), program.truth)
-
-
 def truth_row(program: Program, truth: Mapping[str, Any], profile: Mapping[str, Any]) -> list[Cell]:
     """The clocks' figures of a program as a row."""
     if "failed" in truth:
@@ -170,7 +165,8 @@ def run_row(program: Program, run: Mapping[str, Any], truth: Mapping[str, Any]) 
     if "failed" in run:
         return [program.name, *[None] * (len(CLAIM.columns) - 2), run["failed"]]
     document = run["documents"][0]
-    true, shares, sampling = truth_of(program, truth), shares_of(document), document.get("sampling") or {}
+    true = None if "failed" in truth else bounds(Readings.of(truth["rounds"]), program.truth)
+    shares, sampling = shares_of(document), document.get("sampling") or {}
     return [
         program.name,
         document["steps"]["found_by"],
