@@ -116,17 +116,11 @@ def rows_of(captures: Mapping[str, Sequence[Budget]], condition: str) -> Iterato
 
 
 def gates_of(bases: Sequence[Budget], news: Sequence[Budget]) -> Iterator[tuple[Look, Look]]:
-    """Every base beside every other capture and the one after that."""
+    """Every base beside every other capture and the one after that, aligned as a check does."""
     for base in bases:
-        others = [new for new in news if new is not base]
-        looks = [look_of(base, new) for new in others]
+        aligned = [aligned_budgets(base, new) for new in news if new is not base]
+        looks = [Look(each.wall, each.base.wall.ns) for each in aligned]
         yield from zip(looks, looks[1:] + looks[:1], strict=True)
-
-
-def look_of(base: Budget, new: Budget) -> Look:
-    """The shift of a new capture, as a check computes it."""
-    aligned = aligned_budgets(base, new)
-    return Look(aligned.wall, aligned.base.wall.ns)
 
 
 def rate(gates: Sequence[tuple[Look, Look]], limit: float | None, slow_down: float, looks: int = 2) -> float:

@@ -36,15 +36,12 @@ _FIRST_S, _FIRST_STACKS, _CATCHING_UP_S, _SOON_S = 0.5, 5, 20.0, 0.01
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The outcome of a watch.
+    """The outcome of a watch; fields without a description as in ``ProcessMeta``.
 
     Attributes:
         duration_ns: From the moment from which on the sampler kept pace until it was stopped.
         thread: The busiest one that runs Python, on whose core it was sampled.
         alive: Threads that were there at the end.
-        unplaced: Why its threads were not placed; empty if they were or need not be.
-        running: Share of the watch that each thread was on a core, by its CPU clock.
-        in_system: Share of the watch that each thread was in the operating system, by the same clock.
     """
 
     process: OtherProcess

@@ -75,20 +75,11 @@ def main() -> None:
 def _row(reading: Reading, path: Path) -> tuple[str | float, ...]:
     analysis = analyze_trace(read_trace(path), default_classifier())
     title = headline(analysis)
-    first = analysis.findings[0] if analysis.findings else None
-    is_cause = first is not None and first.id == reading.cause and NO_CAUSE not in title
-    answered = NO_CAUSE in title if reading.cause == _NONE else is_cause
+    first, share = next(((each.id, each.share) for each in analysis.findings), (_NONE, 0.0))
+    is_open = NO_CAUSE in title
+    answered = is_open if reading.cause == _NONE else first == reading.cause and not is_open
     name = reading.trace.removesuffix(".gz").removesuffix(".json")
-    return (
-        name,
-        reading.cause,
-        reading.share,
-        first.id if first is not None else _NONE,
-        first.share if first is not None else 0.0,
-        "yes" if answered else "no",
-        reading.read,
-        title,
-    )
+    return name, reading.cause, reading.share, first, share, "yes" if answered else "no", reading.read, title
 
 
 if __name__ == "__main__":
