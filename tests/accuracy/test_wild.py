@@ -16,7 +16,7 @@ from scripts.validation.wild.__main__ import CLAIM, TRUTHS, complaints, kernel_s
 from scripts.validation.wild.clocked import Clock
 from scripts.validation.wild.listed import ALL, PROGRAMS, Program
 from scripts.validation.wild.measuring import WAYS, requirements
-from scripts.validation.wild.truth import KERNEL_NS, Bounds, Reading, Readings, bounds, share
+from scripts.validation.wild.truth import KERNEL_NS, Bounds, Reading, bounds, least, share
 from tests.worker.warm import WORKERS, ended
 
 PROGRAM = Program(file="drawn", steps=9, smallest=("--width", "1"))
@@ -58,14 +58,14 @@ def document(*, wall_ns: float = 100_000, found_by: str = "optimizer", **ns: flo
 
 
 def test_the_least_of_each_reading_counts() -> None:
-    readings = Readings.of(rounds(1_000_000, 100_000, 300_000))
-    assert readings.usual == Reading(100_000, 33_000, 24_000, 12)
-    assert readings.kept == Reading(95_000, 31_000, 23_000, 12)
-    assert set(WAYS) == set(Readings.__slots__)
+    readings = least(rounds(1_000_000, 100_000, 300_000))
+    assert readings["usual"] == Reading(100_000, 33_000, 24_000, 12)
+    assert readings["kept"] == Reading(95_000, 31_000, 23_000, 12)
+    assert set(WAYS) == set(readings)
 
 
 def test_the_truth_is_a_difference_of_sizes() -> None:
-    readings = Readings.of(rounds(100_000))
+    readings = least(rounds(100_000))
     assert [share(readings, by) for by in ("walls", "operators", "trace")] == [0.4, 0.3, 0.2]
     fixed = 10 * KERNEL_NS / 100_000
     assert bounds(readings, ("operators",)) == Bounds(0.3, 0.3 + fixed)
@@ -75,13 +75,13 @@ def test_the_truth_is_a_difference_of_sizes() -> None:
 def test_the_truth_is_at_least_nothing_and_at_most_the_step() -> None:
     (drawn,) = rounds(100_000)
     drawn["smallest"] = reading(55_000, kernels=1_000)
-    assert bounds(Readings.of([drawn]), ("walls",)) == Bounds(0.4, 1)
+    assert bounds(least([drawn]), ("walls",)) == Bounds(0.4, 1)
     drawn["smallest"] = reading(98_000)
-    assert bounds(Readings.of([drawn]), ("walls",)) == Bounds(0, 0)
+    assert bounds(least([drawn]), ("walls",)) == Bounds(0, 0)
 
 
 def test_the_shorter_of_fresh_and_kept_pages_counts() -> None:
-    assert share(Readings.of(rounds(80_000)), "walls") == 25_000 / 80_000
+    assert share(least(rounds(80_000)), "walls") == 25_000 / 80_000
 
 
 def test_what_holds_for_a_program() -> None:

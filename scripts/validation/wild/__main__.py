@@ -21,7 +21,7 @@ from scripts.command import FailedError, environment
 from scripts.results import ROOT, Cell, Claim, Table, columns_of
 from scripts.validation.wild.listed import ALL, Difference, Program
 from scripts.validation.wild.measuring import WAYS, Bench, requirements
-from scripts.validation.wild.truth import TOLERATED_SHARE, Bounds, Readings, bounds, share
+from scripts.validation.wild.truth import TOLERATED_SHARE, Bounds, bounds, least, share
 from tests.programs.expected import shares_of
 
 _COMMAND = "python -m scripts.validation.wild"
@@ -139,14 +139,13 @@ def truth_row(program: Program, truth: Mapping[str, Any], profile: Mapping[str, 
     """The clocks' figures of a program as a row."""
     if "failed" in truth:
         return [program.name, *[None] * 6, truth["failed"], *[None] * 6]
-    readings = Readings.of(truth["rounds"])
+    readings = least(truth["rounds"])
     true = bounds(readings, program.truth)
     by = {each: round(share(readings, each), 4) for each in get_args(Difference)}
-    ways = (readings.usual, readings.one_thread, readings.no_gc, readings.kept, readings.smallest)
     return [
         program.name,
-        *(round(way.step_ns) for way in ways),
-        round(readings.smallest.kernels),
+        *(round(readings[way].step_ns) for way in WAYS),
+        round(readings["smallest"].kernels),
         " and ".join(program.truth),
         *(round(true.low, 4), round(true.high, 4)),
         *(by["walls"], by["operators"] if program.operators else None, by["trace"]),
@@ -165,7 +164,7 @@ def run_row(program: Program, run: Mapping[str, Any], truth: Mapping[str, Any]) 
     if "failed" in run:
         return [program.name, *[None] * (len(CLAIM.columns) - 2), run["failed"]]
     document = run["documents"][0]
-    true = None if "failed" in truth else bounds(Readings.of(truth["rounds"]), program.truth)
+    true = None if "failed" in truth else bounds(least(truth["rounds"]), program.truth)
     shares, sampling = shares_of(document), document.get("sampling") or {}
     return [
         program.name,

@@ -32,7 +32,7 @@ class Way:
     smallest: bool = False
 
 
-# By the attributes of ``truth.Readings``.
+# In the order of the table.
 WAYS = {
     "usual": Way(),
     "one_thread": Way(_ONE_THREAD),

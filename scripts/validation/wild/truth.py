@@ -52,33 +52,15 @@ class Reading:
     kernels: float
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """A program's readings, the way each run was set up.
+Readings = Mapping[str, Reading]
+"""A program's readings by the ways in which it was run, see ``measuring.WAYS``."""
 
-    Attributes:
-        usual: As it is.
-        one_thread: With one thread.
-        no_gc: Without the garbage collector.
-        kept: With pages that malloc keeps.
-        smallest: At its smallest sizes, one thread, with pages that malloc keeps.
-    """
 
-    usual: Reading
-    one_thread: Reading
-    no_gc: Reading
-    kept: Reading
-    smallest: Reading
-
-    @classmethod
-    def of(cls, rounds: Sequence[Mapping[str, Mapping[str, float]]]) -> Readings:
-        """The least of each reading over rounds, which have one for every attribute: what else runs only adds to it."""
-        return cls(
-            **{
-                name: Reading(**{key: min(each[name][key] for each in rounds) for key in Reading.__slots__})
-                for name in cls.__slots__
-            }
-        )
+def least(rounds: Sequence[Mapping[str, Mapping[str, float]]]) -> Readings:
+    """The least of each reading over rounds: what else runs only adds to it."""
+    return {
+        way: Reading(**{key: min(each[way][key] for each in rounds) for key in Reading.__slots__}) for way in rounds[0]
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +78,12 @@ class Bounds:
 def share(readings: Readings, by: Difference) -> float:
     """What a step takes longer at its own sizes by one of the differences, as a share of the step."""
     value = attrgetter({"walls": "step_ns", "operators": "around_ns", "trace": "operators_ns"}[by])
-    longer_ns = min(value(readings.usual), value(readings.kept)) - value(readings.smallest)
-    return float(max(longer_ns, 0.0) / readings.usual.step_ns)
+    longer_ns = min(value(readings["usual"]), value(readings["kept"])) - value(readings["smallest"])
+    return float(max(longer_ns, 0.0) / readings["usual"].step_ns)
 
 
 def bounds(readings: Readings, by: Sequence[Difference]) -> Bounds:
     """The truth about a step, by the differences that hold for the program."""
     shares = [share(readings, each) for each in by]
-    fixed = readings.smallest.kernels * KERNEL_NS / readings.usual.step_ns
+    fixed = readings["smallest"].kernels * KERNEL_NS / readings["usual"].step_ns
     return Bounds(min(shares), min(max(shares) + fixed, 1.0))
