@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from overhead_lens.comparison import factors as factoring
@@ -157,7 +158,10 @@ def checked_document(outcome: TimeOutcome) -> DeltaDocument:
 
 def limit(finding: Finding) -> Limit:
     """A limit and the difference compared with it."""
-    return fill(Limit, finding, name=finding.limit.name)
+    amounts: dict[str, Any] = {"allowed_count": finding.allowed, "delta_count": finding.delta}
+    if not finding.limit.counts:
+        amounts = {"allowed_ns": finding.allowed, "delta_ns": finding.delta, "ci95_ns": finding.ci95_ns}
+    return msgspec.convert({"name": finding.limit.name, **amounts, "state": finding.state}, Limit)
 
 
 def count_delta(delta: counting.InstructionDelta) -> CountDelta:

@@ -31,7 +31,6 @@ from overhead_lens.studies.check.limits import (
     INSTRUCTIONS,
     KEPT,
     TOTAL,
-    CountFinding,
     CountOutcome,
     Finding,
     Limit,
@@ -137,7 +136,7 @@ class Overhead:
             first = _timed_against(place, new, self._limits)
             outcome = confirmed(first, lambda: _timed_against(place, record("capture.2"), self._limits))
         delta = outcome.delta
-        limits = ", ".join(f"{finding.limit.name} {finding.allowed}" for finding in outcome.findings)
+        limits = ", ".join(f"{finding.limit.name} {finding.text(finding.allowed)}" for finding in outcome.findings)
         if isinstance(delta, Delta):
             figures = (format_ns(delta.new.wall.ns), format_ns(delta.base.wall.ns))
             more, interval = format_signed_ns(delta.wall_delta_ns), signed_interval_text(delta.wall_ci95_ns)
@@ -244,7 +243,7 @@ def _failure(outcome: Outcome, title: str, place: Path) -> list[str]:
 def _decisive(outcome: Outcome, broken: Sequence[Finding]) -> Delta | InstructionDelta:
     """The difference that broke the limits."""
     delta = outcome.delta
-    in_counts = bool(broken) and all(isinstance(finding, CountFinding) for finding in broken)
+    in_counts = bool(broken) and all(finding.limit.counts for finding in broken)
     return delta.instructions if in_counts and isinstance(delta, Delta) and delta.instructions else delta
 
 

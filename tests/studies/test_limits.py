@@ -16,7 +16,7 @@ from overhead_lens.studies.check.limits import (
     BROKEN,
     DOUBTFUL,
     KEPT,
-    CountFinding,
+    Finding,
     Limit,
     TimeOutcome,
     check_limits,
@@ -93,7 +93,7 @@ def test_broken_only_where_the_whole_interval_is_above(limit: str, spread_ns: fl
 
 def test_a_difference_that_rounds_to_what_is_allowed_breaks_the_limit_above_it() -> None:
     (finding,) = check_limits(replace(delta(100, 0.0), wall_ci95_ns=(100.1, 100.5)), [parse_limit("total=1%")])
-    assert (finding.delta_ns, finding.allowed_ns, finding.state) == (100, 100.0, BROKEN)
+    assert (finding.delta, finding.allowed, finding.state) == (100, 100.0, BROKEN)
 
 
 def test_stacks_and_a_trace_keep_and_break_no_limit_of_a_category() -> None:
@@ -201,6 +201,6 @@ def test_without_limits_two_verdicts_decide() -> None:
 
 def test_instructions_that_break_their_limit_are_not_counted_again() -> None:
     timed = outcome(300, "total=1%")
-    counted = CountFinding(Limit("instructions", 10, None), 10, 11, 1_000, BROKEN)
+    counted = Finding(Limit("instructions", 10, None), 10, 11, BROKEN, base_count=1_000)
     first = TimeOutcome(timed.delta, [*timed.findings, counted], regressed=True)
     assert confirmed(first, never) is first

@@ -19,7 +19,7 @@ from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import corrected, difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.text.blocks import origin, side_titles
-from overhead_lens.studies.check.limits import BROKEN, LimitFinding, Outcome, TimeOutcome
+from overhead_lens.studies.check.limits import BROKEN, Outcome, TimeOutcome
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns
@@ -224,9 +224,9 @@ def _limits(outcome: Outcome) -> list[Section]:
     rows = [
         row(
             finding.limit.name,
-            finding.allowed,
-            finding.delta,
-            signed_bounds(finding.ci95_ns) if isinstance(finding, LimitFinding) else text("exact"),
+            finding.text(finding.allowed),
+            finding.text(finding.delta),
+            text("exact") if finding.ci95_ns is None else signed_bounds(finding.ci95_ns),
             text(finding.state, LONGER if finding.state == BROKEN else ""),
         )
         for finding in outcome.findings

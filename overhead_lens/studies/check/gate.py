@@ -20,11 +20,9 @@ from overhead_lens.stored import budgets_of
 from overhead_lens.studies.check.limits import (
     BROKEN,
     DOUBTFUL,
-    CountFinding,
     CountOutcome,
     Finding,
     Limit,
-    LimitFinding,
     Limits,
     TimeOutcome,
     check_counts,
@@ -78,13 +76,13 @@ def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutco
     Noise seldom breaks a limit twice. Instruction counts repeat, so one capture decides them.
     """
     broken = [finding for finding in first.findings if finding.state == BROKEN]
-    if not first.regressed or any(isinstance(finding, CountFinding) for finding in broken):
+    if not first.regressed or any(finding.limit.counts for finding in broken):
         return first
     second = again()
     names = {finding.limit.name for finding in broken}
     findings = [
         replace(finding, state=DOUBTFUL)
-        if isinstance(finding, LimitFinding) and finding.state == BROKEN and finding.limit.name not in names
+        if finding.state == BROKEN and not finding.limit.counts and finding.limit.name not in names
         else finding
         for finding in second.findings
     ]

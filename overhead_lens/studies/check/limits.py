@@ -78,60 +78,32 @@ DEFAULT_COUNT_LIMIT = Limit(INSTRUCTIONS, None, 0.005)
 
 
 @dataclass(frozen=True, slots=True)
-class LimitFinding:
-    """A limit and the measured difference; ``state`` is ``kept``, ``in doubt`` or ``broken``."""
+class Finding:
+    """A limit and the measured difference, in ns or instructions per call; ``state`` is ``kept``, ``in doubt`` or ``broken``.
+
+    Attributes:
+        ci95_ns: None for instructions, which are exact.
+        base_count: The base's instructions; 0 for a limit in time.
+    """
 
     limit: Limit
-    allowed_ns: float
-    delta_ns: int
-    ci95_ns: Interval
+    allowed: float
+    delta: int
     state: str
+    ci95_ns: Interval | None = None
+    base_count: int = 0
 
     def __str__(self) -> str:
-        low, high = self.ci95_ns
-        figures = f"{self.delta} [{format_signed_ns(low)} .. {format_signed_ns(high)}]"
-        return f"{self.limit.name}: {figures}, at most {self.allowed} allowed: {self.state}"
+        interval = "" if self.ci95_ns is None else f" [{' .. '.join(map(format_signed_ns, self.ci95_ns))}]"
+        figures = f"{self.text(self.delta)}{interval}, at most {self.text(self.allowed)} allowed"
+        return f"{self.limit.name}: {figures}: {self.state}"
 
-    @property
-    def allowed(self) -> str:
-        """The limit as text."""
-        return format_signed_ns(self.allowed_ns)
-
-    @property
-    def delta(self) -> str:
-        """The difference as text."""
-        return format_signed_ns(self.delta_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class CountFinding:
-    """A limit and the difference in instructions per call; ``state`` is ``kept`` or ``broken``."""
-
-    limit: Limit
-    allowed_count: float
-    delta_count: int
-    base_count: int
-    state: str
-
-    def __str__(self) -> str:
-        return f"{self.limit.name}: {self.delta}, at most {self.allowed} allowed: {self.state}"
-
-    @property
-    def allowed(self) -> str:
-        """The limit as text."""
-        return self._text(self.allowed_count)
-
-    @property
-    def delta(self) -> str:
-        """The difference as text."""
-        return self._text(self.delta_count)
-
-    def _text(self, count: float) -> str:
-        share = signed_share(count, self.base_count)
-        return f"{signed_count(count)} ({share})" if share else signed_count(count)
-
-
-Finding = LimitFinding | CountFinding
+    def text(self, amount: float) -> str:
+        """An amount with its unit."""
+        if not self.limit.counts:
+            return format_signed_ns(amount)
+        share = signed_share(amount, self.base_count)
+        return f"{signed_count(amount)} ({share})" if share else signed_count(amount)
 
 
 def parse_limit(text: str) -> Limit:
@@ -156,18 +128,19 @@ def parse_limit(text: str) -> Limit:
     return Limit(match["name"], number * _NS.get(match["unit"], 1.0), None)
 
 
-def check_counts(delta: InstructionDelta, limits: Sequence[Limit]) -> tuple[CountFinding, ...]:
+def check_counts(delta: InstructionDelta, limits: Sequence[Limit]) -> tuple[Finding, ...]:
     """A finding for each limit in instructions, in their order."""
     by_name = {f"{INSTRUCTIONS}.{change.category}": change.delta_count for change in delta.host}
     by_name[INSTRUCTIONS] = delta.delta_count
     findings = []
     for limit in limits:
         count, allowed = by_name[limit.name], limit.allowed(delta.base_count)
-        findings.append(CountFinding(limit, allowed, count, delta.base_count, KEPT if count <= allowed else BROKEN))
+        state = KEPT if count <= allowed else BROKEN
+        findings.append(Finding(limit, allowed, count, state, base_count=delta.base_count))
     return tuple(findings)
 
 
-def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, ...]:
+def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[Finding, ...]:
     """A finding for each limit in time, in their order."""
     by_name = {change.category: (change.delta_ns, change.ci95_ns) for change in delta.host}
     by_name[TOTAL] = (delta.wall_delta_ns, delta.wall_ci95_ns)
@@ -179,7 +152,7 @@ def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, .
         state = BROKEN if interval[0] > allowed_ns else KEPT if delta_ns <= allowed_ns else DOUBTFUL
         if limit.name != TOTAL and not is_like and delta_ns:
             state = DOUBTFUL
-        findings.append(LimitFinding(limit, allowed_ns, delta_ns, interval, state))
+        findings.append(Finding(limit, allowed_ns, delta_ns, state, interval))
     return tuple(findings)
 
 
@@ -217,7 +190,7 @@ class CountOutcome:
     new: str
     calls: int
     delta: InstructionDelta
-    findings: Sequence[CountFinding]
+    findings: Sequence[Finding]
     regressed: bool
 
     @property
