@@ -16,15 +16,15 @@ from overhead_lens.captures.files import DELTA
 from overhead_lens.comparison.difference import compare_budgets, differences
 from overhead_lens.comparison.model import Delta
 from overhead_lens.errors import MismatchError
-from overhead_lens.instruments.ablation.evidence import read_ablation
-from overhead_lens.instruments.calibration.evidence import read_calibration
-from overhead_lens.instruments.clock.evidence import read_blocks
-from overhead_lens.instruments.guards.evidence import Guards
-from overhead_lens.instruments.instructions.evidence import read_instructions
-from overhead_lens.instruments.page_faults.evidence import PageFaults
-from overhead_lens.instruments.peaks.evidence import Peaks
-from overhead_lens.instruments.samples.evidence import read_samples
-from overhead_lens.instruments.trace.evidence import read_trace
+from overhead_lens.instruments.ablation.record import read_ablation
+from overhead_lens.instruments.calibration.record import read_calibration
+from overhead_lens.instruments.clock.record import read_blocks
+from overhead_lens.instruments.guards.record import Guards
+from overhead_lens.instruments.instructions.record import read_instructions
+from overhead_lens.instruments.page_faults.record import PageFaults
+from overhead_lens.instruments.peaks.record import Peaks
+from overhead_lens.instruments.samples.record import read_samples
+from overhead_lens.instruments.trace.record import read_trace
 from overhead_lens.readers.kineto.read import read_trace as read_trace_file
 from overhead_lens.recorder.paired import SIDES
 from overhead_lens.taxonomy.classifier import Classifier

@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.instruments.guards.evidence import Guards
-from overhead_lens.instruments.instructions.evidence import Instructions
-from overhead_lens.instruments.page_faults.evidence import PageFaults
-from overhead_lens.instruments.peaks.evidence import Peaks
-from overhead_lens.instruments.samples.evidence import Samples
-from overhead_lens.instruments.trace.evidence import TraceNote
+from overhead_lens.instruments.guards.record import Guards
+from overhead_lens.instruments.instructions.record import Instructions
+from overhead_lens.instruments.page_faults.record import PageFaults
+from overhead_lens.instruments.peaks.record import Peaks
+from overhead_lens.instruments.samples.record import Samples
+from overhead_lens.instruments.trace.record import TraceNote
 
 
 @dataclass(frozen=True, slots=True)

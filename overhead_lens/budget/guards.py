@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from overhead_lens.budget.model import CompileNote, GroupedBy, Guard, GuardGroup, GuardTree
-from overhead_lens.instruments.guards.evidence import INBUILT, Guards, Leaf
+from overhead_lens.instruments.guards.record import INBUILT, Guards, Leaf
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.classifier import Classified

@@ -7,7 +7,7 @@ import pandas as pd
 
 from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.wall import estimate_per_call
-from overhead_lens.instruments.page_faults.evidence import PageFaults, matter
+from overhead_lens.instruments.page_faults.record import PageFaults, matter
 from overhead_lens.stats.bootstrap import REPLICATES, Estimate, interval_scale
 from overhead_lens.taxonomy.rules import Attribution
 

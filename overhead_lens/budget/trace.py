@@ -32,7 +32,7 @@ from overhead_lens.correction.event_cost import (
     uniform_costs,
 )
 from overhead_lens.correction.lru_stack import rms_stack_distance
-from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.instruments.trace.record import Traced
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.readers.kineto.model import Events, columns_of
 from overhead_lens.stats.distributions import t_quantile

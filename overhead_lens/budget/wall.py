@@ -10,7 +10,7 @@ import pandas as pd
 
 from overhead_lens.budget.model import Floor
 from overhead_lens.budget.thresholds import DISTURBED_BLOCK_SHARE
-from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.instruments.peaks.record import Peaks
 from overhead_lens.scenario import Work
 from overhead_lens.stats.bootstrap import Estimate, median_over_processes
 

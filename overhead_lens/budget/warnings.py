@@ -13,8 +13,8 @@ from overhead_lens.budget.model import Floor, Wall
 from overhead_lens.budget.shares import Shares
 from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.budget.wall import DEVICE_MEMORY, compiles_at_times, waited
-from overhead_lens.instruments.peaks.evidence import Level, Peaks
-from overhead_lens.instruments.samples.evidence import Sampled
+from overhead_lens.instruments.peaks.record import Level, Peaks
+from overhead_lens.instruments.samples.record import Sampled
 from overhead_lens.scenario import Work
 from overhead_lens.stats import estimate
 from overhead_lens.subject import Kind

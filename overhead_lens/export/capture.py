@@ -27,9 +27,9 @@ from overhead_lens.export.lanes.threads import placed_stacks
 from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph
 from overhead_lens.export.speedscope import Profile, Write
-from overhead_lens.instruments.clock.evidence import read_blocks
-from overhead_lens.instruments.samples.evidence import read_samples
-from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.instruments.clock.record import read_blocks
+from overhead_lens.instruments.samples.record import read_samples
+from overhead_lens.instruments.trace.record import Traced
 from overhead_lens.readers.kineto.model import columns_of
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.stack import Stack

@@ -1,7 +1,7 @@
 """The protocol of an instrument, and the recording that it is part of.
 
-Every instrument is a folder: ``worker.py`` runs in the measured process, ``record.py`` asks for it and writes its files,
-``evidence.py`` reads them again as a typed value. A new one is a folder and a line in ``registry.py``.
+Every instrument is a folder: ``worker.py`` runs in the measured process, ``record.py`` asks for it, writes its files and reads
+them again as a typed value. A new one is a folder and a line in ``registry.py``.
 """
 
 from __future__ import annotations

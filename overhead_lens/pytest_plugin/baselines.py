@@ -20,8 +20,8 @@ from overhead_lens.budget.trace import loop_events
 from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.captures.files import ABLATION, CALIBRATION, KINETO, KINETO_STACK, PERFETTO, STACKS
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.samples.evidence import Sampled
-from overhead_lens.instruments.trace.evidence import read_trace
+from overhead_lens.instruments.samples.record import Sampled
+from overhead_lens.instruments.trace.record import read_trace
 from overhead_lens.machine.environment import describe_machine
 
 FOLDER = "__overhead__"

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from overhead_lens.budget.wall import estimate_per_call, undisturbed
 from overhead_lens.errors import OverheadLensError
-from overhead_lens.instruments.clock.evidence import as_table
 from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.instrument import When
 from overhead_lens.machine.operations import WARM_UP
@@ -115,7 +116,7 @@ def _time_batch(batch: Sequence[tuple[int, str]], sides: Mapping[str, Side], fai
 
 def from_blocks(side: Side) -> dict[str, Any]:
     """The stored form of a call's timed blocks."""
-    blocks = as_table(side.recording.of(Clock).rows)
+    blocks = pd.DataFrame(side.recording.of(Clock).rows)
     estimate = estimate_per_call(undisturbed(blocks), "wall_ns")
     low_ns, high_ns = estimate.interval()
     processes = int(blocks["process"].nunique())

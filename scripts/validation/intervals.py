@@ -22,7 +22,7 @@ from overhead_lens.budget.make import make_budget
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.instruments.samples.evidence import Samples
+from overhead_lens.instruments.samples.record import Samples
 from overhead_lens.stack import Stack
 from overhead_lens.stored import evidence_of
 from overhead_lens.taxonomy.classifier import default_classifier

@@ -11,7 +11,7 @@ from overhead_lens.budget.asleep import bounded, slept
 from overhead_lens.budget.backward import backward_work, waiting_share, with_backward
 from overhead_lens.budget.shares import Shares, shares_of_stacks
 from overhead_lens.budget.warnings import share_warnings
-from overhead_lens.instruments.samples.evidence import Sampled
+from overhead_lens.instruments.samples.record import Sampled
 from overhead_lens.readers.py_spy.stacks import parse_stacks
 from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES

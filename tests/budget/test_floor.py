@@ -5,7 +5,7 @@ import pytest
 from overhead_lens.budget.model import Floor, Wall
 from overhead_lens.budget.wall import make_floor
 from overhead_lens.errors import InvariantError
-from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.instruments.peaks.record import Peaks
 from overhead_lens.scenario import Work
 from tests.drawn.peaks import peaks
 

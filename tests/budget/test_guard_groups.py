@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead_lens.budget.guards import guard_groups
 from overhead_lens.budget.model import Guard, GuardGroup
-from overhead_lens.instruments.guards.evidence import INBUILT, Guards, Leaf
+from overhead_lens.instruments.guards.record import INBUILT, Guards, Leaf
 
 MODEL = "G['model']"
 LAYERS = f"{MODEL}._modules['layers']"

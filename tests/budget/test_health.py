@@ -19,7 +19,7 @@ from overhead_lens.budget.warnings import (
     share_warnings,
     trace_warnings,
 )
-from overhead_lens.instruments.samples.evidence import Sampled
+from overhead_lens.instruments.samples.record import Sampled
 from overhead_lens.scenario import Work
 from overhead_lens.taxonomy.rules import Attribution
 from tests.drawn.peaks import peaks as drawn_peaks

@@ -20,9 +20,10 @@ from overhead_lens.captures.directory import (
 )
 from overhead_lens.captures.files import DELTA
 from overhead_lens.captures.files import META as META_FILE
+from overhead_lens.captures.tables import write_table
 from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError, UsageError
-from overhead_lens.instruments.clock.evidence import as_table, read_blocks
-from overhead_lens.instruments.trace.evidence import read_trace
+from overhead_lens.instruments.clock.record import read_blocks
+from overhead_lens.instruments.trace.record import read_trace
 from overhead_lens.stored import evidence_of
 from tests.drawn.captures import META, ROW, draw_capture, store_meta, typed
 from tests.drawn.captures import complete as fill
@@ -253,7 +254,7 @@ def test_a_clock_that_cannot_be(tmp_path: Path, column: str, least: int) -> None
     path = complete(tmp_path / "c")
     message = f"is damaged: clock.parquet: {column} must hold integers of at least {least}$"
     sound = {"steady_ns": 1, "delayed_ns": 0, "contended_ns": 0, **ROW}
-    as_table([sound, {**sound, column: least - 1}]).to_parquet(path / "clock.parquet")
+    write_table(path / "clock.parquet", [sound, {**sound, column: least - 1}])
     capture = read_capture(path)
     with pytest.raises(UsageError, match=message):
         read_blocks(capture)

@@ -19,11 +19,9 @@ from overhead_lens.correction import store as calibration_store
 from overhead_lens.correction import worker as calibration
 from overhead_lens.correction.store import MeasuredCosts
 from overhead_lens.errors import UsageError
-from overhead_lens.instruments.calibration.evidence import read_calibration
-from overhead_lens.instruments.calibration.record import Calibrate
+from overhead_lens.instruments.calibration.record import Calibrate, read_calibration
 from overhead_lens.instruments.instrument import Recording, Turn
-from overhead_lens.instruments.trace.evidence import Traced
-from overhead_lens.instruments.trace.record import RecordTrace
+from overhead_lens.instruments.trace.record import RecordTrace, Traced
 from overhead_lens.worker.loop import make_measured_loop
 from tests.drawn.captures import draw_capture
 

@@ -34,7 +34,7 @@ from overhead_lens.correction.event_cost import (
     event_class,
 )
 from overhead_lens.correction.fit import event_costs
-from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.instruments.trace.record import Traced
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.torch_names import PROFILER_PAUSE
 from tests.drawn.stacks import CLASSIFIER

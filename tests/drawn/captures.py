@@ -15,15 +15,14 @@ from overhead_lens.captures.directory import CAPTURE
 from overhead_lens.captures.files import CLOCK
 from overhead_lens.captures.files import META as META_FILE
 from overhead_lens.captures.model import CaptureMeta
+from overhead_lens.captures.tables import write_table
 from overhead_lens.captures.upgrade import capture_of_1
-from overhead_lens.instruments.clock.evidence import as_table
-from overhead_lens.instruments.guards.evidence import Guards
-from overhead_lens.instruments.instructions.evidence import Counted, Instructions
-from overhead_lens.instruments.page_faults.evidence import PageFaults
-from overhead_lens.instruments.peaks.evidence import Peaks
-from overhead_lens.instruments.samples.evidence import Sampled, Samples
-from overhead_lens.instruments.samples.record import write_stacks
-from overhead_lens.instruments.trace.evidence import Traced, TraceNote
+from overhead_lens.instruments.guards.record import Guards
+from overhead_lens.instruments.instructions.record import Counted, Instructions
+from overhead_lens.instruments.page_faults.record import PageFaults
+from overhead_lens.instruments.peaks.record import Peaks
+from overhead_lens.instruments.samples.record import Sampled, Samples, write_stacks
+from overhead_lens.instruments.trace.record import Traced, TraceNote
 from overhead_lens.readers.callgrind import CallGraph
 from overhead_lens.stack import Stack
 
@@ -69,7 +68,7 @@ def draw_capture(path: Path, frame: str = "drawn (drawn.py:1)", call_ns: int = 1
 
 def complete(path: Path, rows: Sequence[dict[str, int]], folded: Sequence[str], **meta: Any) -> Path:
     """Write the files of a capture into ``path``, ``meta.json`` last."""
-    as_table(rows).to_parquet(path / CLOCK, index=False)
+    write_table(path / CLOCK, rows)
     write_stacks(path, list(folded))
     store_meta(path, {**META, **meta})
     return path

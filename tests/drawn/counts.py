@@ -8,7 +8,7 @@ from pathlib import Path
 
 from overhead_lens.captures.directory import write_meta
 from overhead_lens.captures.files import CALLGRIND
-from overhead_lens.instruments.instructions.evidence import Counted
+from overhead_lens.instruments.instructions.record import Counted
 from overhead_lens.studies.check.stored import COUNTS, CountsMeta
 from overhead_lens.subject import Subject
 

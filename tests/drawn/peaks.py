@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.instruments.peaks.record import Peaks
 
 
 def peaks(values: Mapping[str, Any]) -> Peaks:

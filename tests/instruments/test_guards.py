@@ -14,8 +14,7 @@ import torch
 
 from overhead_lens.budget.guards import _FILTERS, guard_groups
 from overhead_lens.instruments.guards import worker as listing
-from overhead_lens.instruments.guards.evidence import Guards
-from overhead_lens.instruments.guards.record import LIST
+from overhead_lens.instruments.guards.record import LIST, Guards
 from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.scenario import Arguments

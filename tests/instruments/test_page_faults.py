@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from overhead_lens.instruments.page_faults import worker as page_faults
-from overhead_lens.instruments.page_faults.evidence import matter
+from overhead_lens.instruments.page_faults.record import matter
 from overhead_lens.worker.session import Session
 from overhead_lens.worker.usage import fault_ns
 

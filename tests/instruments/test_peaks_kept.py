@@ -12,8 +12,7 @@ import pytest
 from overhead_lens.correction import store
 from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.instrument import Recording, Turn
-from overhead_lens.instruments.peaks.evidence import DevicePeaks, Level, Peaks, faster, stored_peaks
-from overhead_lens.instruments.peaks.record import MeasurePeaks
+from overhead_lens.instruments.peaks.record import DevicePeaks, Level, MeasurePeaks, Peaks, faster, stored_peaks
 
 
 def peaks(flops: float, memory: float, device: DevicePeaks | None = None) -> Peaks:

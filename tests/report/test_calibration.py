@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from overhead_lens.correction.event_cost import EventCost
-from overhead_lens.instruments.peaks.evidence import DevicePeaks
+from overhead_lens.instruments.peaks.record import DevicePeaks
 from overhead_lens.recorder import calibrate
 from overhead_lens.recorder.calibrate import Calibrated
 from overhead_lens.report.forms import to_text

@@ -11,7 +11,7 @@ import torch
 
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.clock.worker import measure_whole_block
-from overhead_lens.instruments.samples.evidence import stacks_per_process
+from overhead_lens.instruments.samples.record import stacks_per_process
 from overhead_lens.target import parse_target
 from overhead_lens.units import parse_bytes
 from overhead_lens.worker import displaced as displacing

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
+from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import ABLATION
+from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table, write_table
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.ablation.evidence import Ablated, RungTimes
 from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.machine.operations import Nothing, Operation
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Rungs that the cross-checks of a compiled call compare.
 CHECK_RUNGS = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted", "kernel_binding")
@@ -17,6 +24,20 @@ _BLOCK_NS = 5_000_000
 # A round takes as long as two blocks of the clock.
 _ROUNDS_PER_BLOCK = 0.6
 _BUDGET_NS = 1_000_000_000
+
+
+class Ablated(Struct, frozen=True):
+    """Reasons why rungs were not timed, by name."""
+
+    reasons: dict[str, str] = {}
+
+
+class RungTimes(Struct, frozen=True):
+    """Timed blocks of rungs, and by name the reason if a rung was not measured, else None."""
+
+    rows: list[dict[str, int | str]]
+    reasons: Mapping[str, str | None]
+
 
 PREPARE = Operation("instruments.ablation.worker:prepare_rungs", Nothing)
 TIME_RUNGS = Operation("instruments.ablation.worker:time_rungs", RungTimes)
@@ -51,7 +72,25 @@ class Ablate(Instrument):
     def write(self, folder: Path) -> Any:
         """Write ``ablation.parquet``, if there are rows."""
         if self.rows:
-            from overhead_lens.captures.tables import write_table
-
             write_table(folder / ABLATION, self.rows)
         return Ablated(self.reasons) if self.rows or self.reasons else None
+
+
+def read_ablation(capture: Capture) -> pd.DataFrame | None:
+    """Blocks of the rungs of a compiled call; None if there is no file.
+
+    Raises:
+        UsageError: It is damaged.
+    """
+    path = capture.existing(ABLATION)
+    if path is None:
+        return None
+    try:
+        return read_rungs(path)
+    except (OSError, ValueError) as error:
+        raise capture.damaged(error) from error
+
+
+def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
+    """Blocks: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and the columns ``others``."""
+    return read_table(path, BLOCK_COLUMNS, ("rung", *others))

@@ -67,7 +67,7 @@ class RungTimer:
             seed: For the order inside the rounds.
 
         Returns:
-            The fields of ``evidence.RungTimes``; ``rows``: ``rung``, ``block`` (the round), ``calls``, ``wall_ns``,
+            The fields of ``record.RungTimes``; ``rows``: ``rung``, ``block`` (the round), ``calls``, ``wall_ns``,
             ``reference_ns``, ``minor_faults``.
         """
         draw = random.Random(seed)  # noqa: S311 (an order, no secret)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import CLOCK
+from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table, write_table
 from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.machine.operations import Operation
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 BLOCK_NS = 20_000_000
+_NOT_IN_ALL = {"steady_ns": 0, "delayed_ns": 0, "contended_ns": 0}
 
 # Other threads that run for a smaller share of the time are not the call's.
 _OTHERS_SHARE = 0.1
@@ -64,8 +70,18 @@ class Clock(Instrument):
 
     def write(self, folder: Path) -> Any:
         """Write ``clock.parquet``."""
-        from overhead_lens.instruments.clock.evidence import as_table
-
-        as_table(self.rows).to_parquet(folder / CLOCK, index=False)
+        write_table(folder / CLOCK, self.rows)
         pieces = {} if self.piece_ns is None else {"piece_ns": self.piece_ns}
         return {"block_ns": self.block_ns, **pieces}
+
+
+def read_blocks(capture: Capture) -> pd.DataFrame:
+    """All timed blocks, with the columns of ``files.py``.
+
+    Raises:
+        UsageError: The file is missing or damaged.
+    """
+    try:
+        return read_table(capture.path / CLOCK, {**BLOCK_COLUMNS, "minor_faults": 0}, optional=_NOT_IN_ALL)
+    except (OSError, ValueError) as error:
+        raise capture.damaged(error) from error

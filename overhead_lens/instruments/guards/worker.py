@@ -56,7 +56,7 @@ def list_guards(session: Session) -> dict[str, Any]:
     the call, made again and again, checks one entry, unless a program keeps them where they are; all are listed if none fits.
 
     Returns:
-        The fields of ``evidence.Guards``; ``tree`` only where one entry is checked.
+        The fields of ``record.Guards``; ``tree`` only where one entry is checked.
     """
     workload = session.workload
     listed: dict[str, Any] = {"guards": [], "tree": None, "reason": None, **_compilations()}

@@ -19,17 +19,20 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from overhead_lens.captures.directory import empty
+from msgspec import Meta, Struct
+
+from overhead_lens.captures.directory import Capture, empty
 from overhead_lens.captures.files import CALLGRIND
 from overhead_lens.errors import MeasurementError, OverheadLensError
 from overhead_lens.instruments.clock.record import Clock
-from overhead_lens.instruments.instructions.evidence import Counted
 from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.machine.operations import COMPILE_CALL, LOAD, Nothing, Operation
 from overhead_lens.machine.process import Worker
+from overhead_lens.readers.callgrind import CallGraph, read_callgrind
 
 ON_A_DEVICE = "a call that gives work to a device is not counted"
 
@@ -52,6 +55,13 @@ _ENVIRONMENT = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
 }
+
+
+class Counted(Struct, frozen=True):
+    """The outcome of counting: calls in the window, or the reason why nothing was counted."""
+
+    calls: Annotated[int, Meta(gt=0)]
+    reason: str | None = None
 
 
 class CountInstructions(Instrument):
@@ -169,3 +179,20 @@ def _total(dump: Path) -> float:
         source.seek(max(0, dump.stat().st_size - _END_BYTES))
         totals = re.search(rb"^totals: (\d+)", source.read(), re.MULTILINE)
     return int(totals[1]) if totals else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Callgrind's counts (None without them), and how counting went."""
+
+    graph: CallGraph | None
+    about: Counted
+
+
+def read_instructions(capture: Capture) -> Instructions | None:
+    """The counts; None if none were requested."""
+    about = capture.note("instructions", Counted)
+    if about is None:
+        return None
+    path = capture.existing(CALLGRIND)
+    return Instructions(None if path is None else read_callgrind(path), about)

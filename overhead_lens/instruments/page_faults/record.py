@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.instrument import Instrument, Turn, When
-from overhead_lens.instruments.page_faults.evidence import PageFaults, Touched, matter
 from overhead_lens.machine.operations import Operation
+
+# A fault takes at least this long; page faults of less than this share of the time are neglected.
+_LEAST_FAULT_NS = 100
+_LEAST_SHARE = 0.002
+
+NotNegative = Annotated[int, Meta(ge=0)]
+
+
+class Touched(Struct, frozen=True):
+    """Fresh pages that a process touched, and their extra user time, ns, over pages that are there."""
+
+    faults: NotNegative
+    user_ns: NotNegative
+    process: int = 0
+
+
+class PageFaults(Struct, frozen=True):
+    """One row per process that measured; none where page faults do not matter."""
+
+    processes: list[Touched] = []
+
 
 MEASURE = Operation("instruments.page_faults.worker:measure_page_faults", Touched)
 
@@ -32,3 +54,8 @@ class MeasurePageFaults(Instrument):
     def write(self, _folder: Path) -> Any:
         """The rows, if there are any."""
         return PageFaults(self.rows) if self.rows else None
+
+
+def matter(faults: float, wall_ns: float) -> bool:
+    """Whether this number of page faults is visible in this time."""
+    return faults * _LEAST_FAULT_NS >= _LEAST_SHARE * wall_ns

@@ -69,7 +69,7 @@ def measure_peaks(session: Session) -> dict[str, Any]:
     """Memory bandwidth per level, matrix products, and a GPU's launch latency; takes about 2 s.
 
     Returns:
-        The fields of ``evidence.Peaks``.
+        The fields of ``record.Peaks``.
     """
     started = time.perf_counter()
     caches, levels_from = read_caches()

@@ -6,21 +6,34 @@ import gzip
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import BLOCK_NS, Clock
 from overhead_lens.instruments.instrument import Begun, SideBySide, Turn, When
-from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.process import Process
+from overhead_lens.readers.py_spy.stacks import by_root, inside, parse_stacks, read_folded
+from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.samplers.overdue import without_overdue
 from overhead_lens.samplers.sampler import SamplerRun, folded
+from overhead_lens.stack import Stack
+from overhead_lens.worker.loop import LOOP_NAME
+
+
+class Sampled(Struct, frozen=True):
+    """The outcome of sampling: stacks taken, unreadable stacks, and the reason if there are none."""
+
+    samples: int = 0
+    errors: int = 0
+    reason: str | None = None
 
 
 class Traceable(Struct, frozen=True):
@@ -162,3 +175,37 @@ def write_stacks(folder: Path, folded: Sequence[str]) -> None:
     with gzip.open(folder / STACKS, "wt", encoding="utf-8") as target:
         for number, text in enumerate(folded):
             target.writelines(f"sampler {number} (py-spy:1);{line}\n" for line in text.splitlines() if line)
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Stacks inside the measured loop, one sequence per process that gave any; how sampling went."""
+
+    processes: Sequence[Sequence[Stack]] = ()
+    sampled: Sampled = field(default_factory=Sampled)
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """The stacks of all processes."""
+        return [stack for stacks in self.processes for stack in stacks]
+
+
+def read_samples(capture: Capture) -> Samples:
+    """Stacks of the measured loop.
+
+    Raises:
+        UsageError: The file is damaged.
+    """
+    path = capture.existing(STACKS)
+    lines: tuple[str, ...] = ()
+    if path is not None:
+        try:
+            lines = read_folded(path)
+        except ValueError as error:
+            raise capture.damaged(f"{STACKS}: {error}") from error
+    return Samples(stacks_per_process(lines), capture.note("samples", Sampled) or Sampled())
+
+
+def stacks_per_process(folded: Sequence[str]) -> list[list[Stack]]:
+    """Stacks inside the measured loop, one list per process that gave any."""
+    return completed([stacks for group in by_root(parse_stacks(folded)) if (stacks := inside(group, LOOP_NAME))])

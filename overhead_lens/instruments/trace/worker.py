@@ -50,7 +50,7 @@ def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any
         budget_ns: No further pair of blocks starts after this much time, once there are three.
 
     Returns:
-        The fields of ``evidence.Traced`` but ``reason``.
+        The fields of ``record.Traced`` but ``reason``.
     """
     # The warm-up may have found calls on several threads too slow, beside that of another process.
     workload = session.workload

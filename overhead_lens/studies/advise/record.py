@@ -29,7 +29,7 @@ from overhead_lens.captures.directory import read_capture, recording_directory, 
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.tables import write_table
 from overhead_lens.errors import MeasurementError, OverheadLensError
-from overhead_lens.instruments.ablation.evidence import RungTimes
+from overhead_lens.instruments.ablation.record import RungTimes
 from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.clock.record import TIME_BLOCKS, Clock
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults

@@ -10,7 +10,7 @@ from pathlib import Path
 from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.model import HOT_CACHES, CaptureMeta
 from overhead_lens.errors import UsageError
-from overhead_lens.instruments.instructions.evidence import Counted
+from overhead_lens.instruments.instructions.record import Counted
 from overhead_lens.machine.request import Effort, Request
 from overhead_lens.target import parse_target
 

@@ -11,7 +11,7 @@ from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.model import Recorded
 from overhead_lens.captures.upgrade import with_subject
-from overhead_lens.instruments.ablation.evidence import read_rungs
+from overhead_lens.instruments.ablation.record import read_rungs
 from overhead_lens.subject import Subject
 
 

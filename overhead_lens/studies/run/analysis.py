@@ -23,7 +23,7 @@ from overhead_lens.budget.page_faults import page_fault_time
 from overhead_lens.budget.shares import Shares, reweighted, shares_of_blocks, shares_of_stacks, with_page_faults
 from overhead_lens.budget.threads import ThreadBudget, in_blocks, is_main, thread_budgets, thread_warnings
 from overhead_lens.errors import require
-from overhead_lens.instruments.page_faults.evidence import PageFaults
+from overhead_lens.instruments.page_faults.record import PageFaults
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.py_spy.threads import SampledThread, joined
 from overhead_lens.readers.py_spy.truncated_stacks import completed

@@ -23,7 +23,7 @@ from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.shares import draw_over_blocks
 from overhead_lens.budget.trace import LOOP_EVENT, trace_budget
 from overhead_lens.captures.files import KINETO
-from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.instruments.trace.record import Traced
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace

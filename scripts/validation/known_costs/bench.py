@@ -15,10 +15,9 @@ from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import TIME_BLOCKS
 from overhead_lens.instruments.instrument import finish
-from overhead_lens.instruments.page_faults.evidence import Touched
 from overhead_lens.instruments.page_faults.record import MEASURE as MEASURE_PAGE_FAULTS
-from overhead_lens.instruments.samples.evidence import stacks_per_process
-from overhead_lens.instruments.samples.record import SampleStacks
+from overhead_lens.instruments.page_faults.record import Touched
+from overhead_lens.instruments.samples.record import SampleStacks, stacks_per_process
 from overhead_lens.machine.cores import idle_cores
 from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker, ask_all

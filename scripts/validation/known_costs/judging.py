@@ -12,9 +12,8 @@ from overhead_lens.budget.make import Budget, make_budget
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import compare_budgets
-from overhead_lens.instruments.clock.evidence import as_table
-from overhead_lens.instruments.page_faults.evidence import PageFaults
-from overhead_lens.instruments.samples.evidence import Samples
+from overhead_lens.instruments.page_faults.record import PageFaults
+from overhead_lens.instruments.samples.record import Samples
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.shift import paired_shift
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -46,7 +45,7 @@ def budget_of(site: Site, readings: Readings, meta: CaptureMeta, classifier: Cla
     evidence = Evidence(
         name=site.name,
         meta=meta,
-        clock=as_table(readings.rows),
+        clock=pd.DataFrame(readings.rows),
         samples=Samples(readings.stacks),
         page_faults=PageFaults(readings.page_faults),
     )

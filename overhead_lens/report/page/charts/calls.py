@@ -11,8 +11,8 @@ from overhead_lens.budget.model import Breakdown
 from overhead_lens.budget.wall import time_column, undisturbed, without_delays
 from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.errors import UsageError
-from overhead_lens.instruments.clock.evidence import read_blocks
-from overhead_lens.instruments.samples.evidence import read_samples
+from overhead_lens.instruments.clock.record import read_blocks
+from overhead_lens.instruments.samples.record import read_samples
 from overhead_lens.report.outline import Notes, Picture
 from overhead_lens.report.page.charts.axes import close_time_axis, numbered_axis
 from overhead_lens.report.page.charts.icicle import icicle
