@@ -7,12 +7,12 @@ them again as a typed value. A new one is a folder and a line in ``registry.py``
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.operations import Workload
@@ -57,14 +57,8 @@ class Instrument(ABC):
         return self.note
 
 
-class Begun(Protocol):
-    """A measurement that goes on."""
-
-    def end(self) -> None:
-        """Wait until it has measured enough, and have it end."""
-
-    def keep(self) -> None:
-        """Wait for the measurement and store it."""
+Stages = Generator[None, None, None]
+"""A measurement that goes on: the first stage begins it, the second waits until it has measured enough, the third stores it."""
 
 
 class SideBySide(Instrument):
@@ -72,14 +66,13 @@ class SideBySide(Instrument):
 
     def measure(self, turn: Turn) -> None:
         """Measure by itself."""
-        measure_at_once([(self, turn, None)])
+        measure_at_once([self.stages(turn)])
 
     @abstractmethod
-    def begin(self, stack: ExitStack, turn: Turn, core: int | None) -> Begun | None:
-        """Begin to measure in a process; None if there is nothing to measure.
+    def stages(self, turn: Turn, core: int | None = None) -> Stages:
+        """The stages of measuring in a process; none if there is nothing to measure.
 
         Args:
-            stack: Ends what was begun.
             core: The process's meanwhile; None where it is measured by itself.
         """
 
@@ -148,16 +141,10 @@ class Turn:
         self.recording.warnings.append(f"{what}: {error}")
 
 
-def measure_at_once(jobs: Iterable[tuple[SideBySide, Turn, int | None]]) -> None:
-    """Run several instruments at the same time, each in its process on its core."""
+def measure_at_once(measurements: Iterable[Stages]) -> None:
+    """Run measurements at the same time, each in its process on its core: a stage of all, then the next."""
     with ExitStack() as stack:
-        finish([instrument.begin(stack, turn, core) for instrument, turn, core in jobs])
-
-
-def finish(begun: Sequence[Begun | None]) -> None:
-    """End measurements that go on at the same time, then keep what they measured."""
-    going_on = [each for each in begun if each is not None]
-    for each in going_on:
-        each.end()
-    for each in going_on:
-        each.keep()
+        going_on = [stack.enter_context(closing(each)) for each in measurements]
+        for _ in range(3):
+            for each in going_on:
+                next(each, None)

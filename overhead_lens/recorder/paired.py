@@ -37,7 +37,7 @@ from pathlib import Path
 from overhead_lens.captures import directory
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import TIME_BLOCKS, Clock
-from overhead_lens.instruments.instrument import Instrument, Turn, When, finish
+from overhead_lens.instruments.instrument import Instrument, Turn, When, measure_at_once
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.peaks.record import MeasurePeaks
 from overhead_lens.instruments.registry import INSTRUMENTS
@@ -203,15 +203,10 @@ def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool)
     if len(cores) < len(turns):
         count, groups, cores = count // 2, [[turn] for turn in turns], [None]
     for group in groups:
-        with ExitStack() as stack:
-            finish(
-                [
-                    side.recording.of(SampleStacks).start(
-                        stack, side.recording.folder, worker, count, core, threads=threads
-                    )
-                    for (side, worker), core in zip(group, cores, strict=False)
-                ]
-            )
+        measure_at_once(
+            side.recording.of(SampleStacks).sample(side.recording.folder, worker, count, core, threads=threads)
+            for (side, worker), core in zip(group, cores, strict=False)
+        )
 
 
 def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: random.Random, parts: int) -> bool:

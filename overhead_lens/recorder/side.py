@@ -88,7 +88,7 @@ class Side:
     def measure_at_once(self, jobs: Sequence[tuple[When, Turn]], cores: Sequence[int | None]) -> None:
         """Run the instruments of each job's ``when`` in its process, all at the same time, on a core each."""
         measure_at_once(
-            (cast("SideBySide", instrument), turn, core)
+            cast("SideBySide", instrument).stages(turn, core)
             for (when, turn), core in zip(jobs, cores, strict=False)
             for instrument in self.recording.instruments
             if instrument.when is when

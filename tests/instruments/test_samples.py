@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from overhead_lens.instruments.samples import worker
-from overhead_lens.instruments.samples.record import Attached, SampleStacks
+from overhead_lens.instruments.instrument import measure_at_once
+from overhead_lens.instruments.samples import record, worker
+from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.samplers.sampler import SamplerRun
 from tests.drawn.speedscope import sequence
 
@@ -94,6 +96,8 @@ def test_stacks_of_a_loop_that_stood_still_are_one(tmp_path: Path) -> None:
 class Interrupted:
     """A worker whose first reply is waited for when Ctrl-C comes."""
 
+    name = "clock-0"
+
     def __init__(self) -> None:
         self.log: list[str] = []
 
@@ -106,14 +110,24 @@ class Interrupted:
             raise KeyboardInterrupt
         return SimpleNamespace(since_ns=0)
 
-    def ask(self, operation: object) -> None:
+    def ask(self, operation: object, **_: object) -> object:
         self.log.append("ask")
+        return SimpleNamespace(pid=7)
 
 
-def test_an_interrupted_worker_is_stopped_after_its_reply() -> None:
+class Ready(ExitStack):
+    """A sampler that has begun."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__()
+
+    def wait_until_begun(self) -> None:
+        pass
+
+
+def test_an_interrupted_worker_is_stopped_after_its_reply(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(record, "Sampling", Ready)
     target: Any = Interrupted()
-    attached = Attached(SampleStacks(), target, cast("Any", SimpleNamespace(end=lambda since_ns: None)))
     with pytest.raises(KeyboardInterrupt):
-        attached.end()
-    attached.stop()
-    assert target.log == ["send", "receive", "receive", "ask"]
+        measure_at_once([SampleStacks().sample(tmp_path, target, 1, threads=False)])
+    assert target.log == ["ask", "send", "receive", "receive", "ask"]

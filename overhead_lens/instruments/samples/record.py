@@ -16,7 +16,7 @@ from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import BLOCK_NS, Clock
-from overhead_lens.instruments.instrument import Begun, SideBySide, Turn, When
+from overhead_lens.instruments.instrument import SideBySide, Stages, Turn, When
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.process import Process
@@ -64,43 +64,6 @@ _STOP = Operation("instruments.samples.worker:stop", Spun)
 _SETTLING = ";settle (overhead_lens/instruments/samples/worker.py:"
 
 
-class Attached:
-    """A worker that runs its loop while the sampler is attached, until it is stopped."""
-
-    def __init__(self, instrument: SampleStacks, worker: Process, sampling: Sampling) -> None:
-        self._instrument, self._worker, self._sampling = instrument, worker, sampling
-        self._settling = True
-        self._per_call = 1.0
-        worker.send(SPIN, chunk_ns=BLOCK_NS)
-
-    def end(self) -> None:
-        """Wait until there are stacks enough, and end the sampler."""
-        spinning = self._settled()
-        self._per_call = self._sampling.stacks_per_call(spinning.call_ns)
-        self._sampling.end(spinning.since_ns)
-
-    def keep(self) -> None:
-        """Wait for the stacks and add them to the instrument's."""
-        try:
-            run = self._sampling.finish()
-        except MeasurementError as error:
-            self._instrument.refused(error)
-            return
-        self._instrument.add(run, self._per_call)
-
-    def stop(self) -> None:
-        """Stop the loop."""
-        if self._settling:
-            self._settled()
-        self._worker.ask(_STOP)
-
-    def _settled(self) -> Spinning:
-        # Interrupted here, ``stop`` still has this reply to wait for.
-        spinning = self._worker.receive(SPIN)
-        self._settling = False
-        return spinning
-
-
 class SampleStacks(SideBySide):
     """Stacks of all sampled processes, until py-spy is refused.
 
@@ -116,36 +79,48 @@ class SampleStacks(SideBySide):
         self.folded: list[str] = []
         self.sampled = Sampled()
 
-    def begin(self, stack: ExitStack, turn: Turn, core: int | None = None) -> Begun | None:
+    def stages(self, turn: Turn, core: int | None = None) -> Stages:
         """Sample every ``sampled_every``-th process, on a core; see ``SideBySide``."""
         effort = turn.request.effort
-        if turn.process % effort.sampled_every:
-            return None
-        threads = turn.recording.of(Clock).use_threads[turn.process]
-        count = effort.samples_per_process
-        return self.start(stack, turn.recording.folder, turn.present_worker, count, core, threads=threads)
+        if turn.process % effort.sampled_every == 0:
+            threads = turn.recording.of(Clock).use_threads[turn.process]
+            folder, worker = turn.recording.folder, turn.present_worker
+            yield from self.sample(folder, worker, effort.samples_per_process, core, threads=threads)
 
-    def start(
-        self, stack: ExitStack, folder: Path, worker: Process, count: int, core: int | None = None, *, threads: bool
-    ) -> Attached | None:
-        """Attach the sampler to a process, until ``stack`` ends; None after a refusal.
+    def sample(self, folder: Path, worker: Process, count: int, core: int | None = None, *, threads: bool) -> Stages:
+        """Sample a process, which runs its loop while the sampler is attached; no stages after a refusal.
 
         Args:
             core: Core of process and sampler meanwhile; None for the sampler's choice.
             threads: Whether the call runs on several threads.
         """
         if self.sampled.reason:
-            return None
+            return
         pid = worker.ask(ALLOW, tracer_pid=os.getpid()).pid
-        try:
-            sampling = stack.enter_context(Sampling(pid, count, folder, worker.name, core, threads=threads))
-            sampling.wait_until_begun()
-        except MeasurementError as error:
-            self.refused(error)
-            return None
-        attached = Attached(self, worker, sampling)
-        stack.callback(attached.stop)
-        return attached
+        with ExitStack() as stack:
+            try:
+                sampling = stack.enter_context(Sampling(pid, count, folder, worker.name, core, threads=threads))
+                sampling.wait_until_begun()
+            except MeasurementError as error:
+                self.refused(error)
+                return
+            worker.send(SPIN, chunk_ns=BLOCK_NS)
+            spinning = None
+            try:
+                yield
+                spinning = worker.receive(SPIN)
+                sampling.end(spinning.since_ns)
+                yield
+                try:
+                    run = sampling.finish()
+                except MeasurementError as error:
+                    self.refused(error)
+                else:
+                    self.add(run, sampling.stacks_per_call(spinning.call_ns))
+            finally:
+                if spinning is None:  # interrupted before this reply
+                    worker.receive(SPIN)
+                worker.ask(_STOP)
 
     def add(self, run: SamplerRun, per_call: float) -> None:
         """Keep the stacks of a process that count.

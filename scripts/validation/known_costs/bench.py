@@ -14,7 +14,7 @@ from pathlib import Path
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import TIME_BLOCKS
-from overhead_lens.instruments.instrument import finish
+from overhead_lens.instruments.instrument import measure_at_once
 from overhead_lens.instruments.page_faults.record import MEASURE as MEASURE_PAGE_FAULTS
 from overhead_lens.instruments.page_faults.record import Touched
 from overhead_lens.instruments.samples.record import SampleStacks, stacks_per_process
@@ -122,13 +122,10 @@ class Bench:
     ) -> list[list[Stack]]:
         self.switch.set(cost_ns)
         samples = SampleStacks()
-        with ExitStack() as stack:
-            finish(
-                [
-                    samples.start(stack, self.folder, self.workers[process][0], count, core, threads=self.site.threads)
-                    for process, core in zip(processes, cores, strict=False)
-                ]
-            )
+        measure_at_once(
+            samples.sample(self.folder, self.workers[process][0], count, core, threads=self.site.threads)
+            for process, core in zip(processes, cores, strict=False)
+        )
         if samples.sampled.reason:
             raise MeasurementError(samples.sampled.reason)
         return [
