@@ -91,8 +91,8 @@ def test_an_operation_that_waits_for_a_line_gets_it(monkeypatch: pytest.MonkeyPa
         here.session.workload = of_callable(lambda: calls.append(1), Arguments(), None)
         here.session.call_ns = 1_000.0
         found = _asked(here, lambda: spin(here))
-    # One more was made when it was loaded.
-    assert found == {"calls": len(calls) - 1}
+    assert found == {}
+    assert len(calls) > 1_000
 
 
 def test_an_interrupt_ends_the_recorder_and_goes_on() -> None:

@@ -18,7 +18,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import BLOCK_NS, Clock
 from overhead_lens.instruments.instrument import SideBySide, Stages, Turn, When
 from overhead_lens.instruments.samples.sampler import Sampling
-from overhead_lens.machine.operations import Operation
+from overhead_lens.machine.operations import Nothing, Operation
 from overhead_lens.machine.process import Process
 from overhead_lens.readers.py_spy.stacks import by_root, inside, parse_stacks, read_folded
 from overhead_lens.readers.py_spy.truncated_stacks import completed
@@ -49,16 +49,10 @@ class Spinning(Struct, frozen=True):
     call_ns: float
 
 
-class Spun(Struct, frozen=True):
-    """Calls made while the loop ran."""
-
-    calls: int
-
-
 ALLOW = Operation("instruments.samples.worker:allow_tracing", Traceable)
 SPIN = Operation("instruments.samples.worker:spin", Spinning)
 # Any line ends the loop, which then replies.
-_STOP = Operation("instruments.samples.worker:stop", Spun)
+_STOP = Operation("instruments.samples.worker:stop", Nothing)
 
 # A frame of stacks that were taken before the sampler kept pace.
 _SETTLING = ";settle (overhead_lens/instruments/samples/worker.py:"
