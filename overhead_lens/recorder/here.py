@@ -40,7 +40,7 @@ def record_here(request: Request, function: Callable[..., Any], arguments: Argum
     started = datetime.now(timezone.utc)
     with recording_directory(request.output, request.parent, request.target.label) as folder, Here() as here:
         here.session.workload = of_callable(function, arguments, request.compile_options)
-        side = Side.of(request, folder, listener, [make() for make in _INSTRUMENTS])
+        side = Side(request, folder, listener, [make() for make in _INSTRUMENTS])
         with ThreadPoolExecutor(1, "recorder") as recorder:
             path = recorder.submit(_record, side, here, started)
             here.serve()
@@ -49,11 +49,11 @@ def record_here(request: Request, function: Callable[..., Any], arguments: Argum
 
 def _record(side: Side, here: Here, started: datetime) -> Path:
     """Ask the measured thread for all measurements, and let it go at the end."""
-    folder, listener = side.recording.folder, side.recording.listener
+    folder, listener = side.folder, side.listener
     try:
         listener.begin(4)
-        side.recording.workload = here.ask(DESCRIBE)
-        side.recording.runtime = here.ask(DESCRIBE_RUNTIME)
+        side.workload = here.ask(DESCRIBE)
+        side.runtime = here.ask(DESCRIBE_RUNTIME)
         listener.step("warming up")
         here.send(WARM_UP)
         side.note_warm_up(here)
@@ -75,7 +75,7 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
 def _calibrate(side: Side) -> None:
     """Measure the profiler's cost, if this machine lacks it, in another process: it compiles and records."""
     calibrate = Calibrate()
-    side.recording.instruments = [*side.recording.instruments, calibrate]
-    if calibrate.is_due(side.recording):
+    side.instruments = [*side.instruments, calibrate]
+    if calibrate.is_due(side):
         with side.start("calibrator") as worker:
-            calibrate.measure(Turn(side.recording, 0, worker))
+            calibrate.measure(Turn(side, 0, worker))

@@ -43,10 +43,9 @@ from overhead_lens.instruments.peaks.record import MeasurePeaks
 from overhead_lens.instruments.registry import INSTRUMENTS
 from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.machine.cores import idle_cores, put_back, share_one_core, wait_until_idle
-from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.machine.request import Effort, Listener, Request
-from overhead_lens.recorder.side import Side
+from overhead_lens.recorder.side import Side, get_ready
 
 BLOCK_NS = 5_000_000
 _PIECE_NS = 250_000
@@ -94,7 +93,7 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
     listener.begin(2 * rounds + 4)
     try:
         sides = [
-            Side.of(request, directory.claim_directory(folder / name), listener, _instruments())
+            Side(request, directory.claim_directory(folder / name), listener, _instruments())
             for name, request in zip(SIDES, (base, new), strict=True)
         ]
         for number in range(rounds):
@@ -114,17 +113,8 @@ def _instruments() -> list[Instrument]:
 
 def _start(stack: ExitStack, sides: Sequence[Side], number: int) -> list[Worker]:
     """One warmed-up worker of each side, in the order of ``sides``; they end with ``stack``."""
-    workers = []
-    for side in sides:
-        worker = side.start(f"clock-{number}", layout(number))
-        stack.callback(worker.end)
-        workers.append(worker)
-        side.send_load(worker)
-    for side, worker in zip(sides, workers, strict=True):
-        side.note_load(worker)
-        worker.send(WARM_UP)
-    for side, worker in zip(sides, workers, strict=True):
-        side.note_warm_up(worker)
+    workers = [stack.enter_context(side.start(f"clock-{number}", layout(number))) for side in sides]
+    get_ready(list(zip(sides, workers, strict=True)))
     return workers
 
 
@@ -159,7 +149,7 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
         if number % turns[0][0].request.effort.sampled_every == 0:
             _sample(number, turns, threads=not one_thread)
             for side, worker in turns:
-                side.recording.of(MeasurePageFaults).measure(Turn(side.recording, number, worker))
+                side.of(MeasurePageFaults).measure(Turn(side, number, worker))
         if last:
             # The following may start a process's first other threads.
             for pid, before in affinities.items():
@@ -170,12 +160,12 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
                 side.give_turns(When.TRACED, number, worker)
             (one, worker), (other, _) = turns
             one.give_turns(When.LAST, number, worker)
-            other.recording.of(MeasurePeaks).note = one.recording.of(MeasurePeaks).note
+            other.of(MeasurePeaks).note = one.of(MeasurePeaks).note
 
 
 def _compilations(turns: Sequence[tuple[Side, Worker]]) -> int:
     """Number of compilations of a process that there is time for, by the time of one more."""
-    if not any(side.recording.compiles for side, _ in turns):
+    if not any(side.compiles for side, _ in turns):
         return 1
     started_s = time.monotonic()
     _recompile(turns)
@@ -198,13 +188,13 @@ def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool)
     if number % 2 != number // effort.sampled_every % 2:
         turns = turns[::-1]
     count, groups = effort.samples_per_process, [turns]
-    by_itself = threads or any(side.recording.device != "cpu" for side, _ in turns)
+    by_itself = threads or any(side.device != "cpu" for side, _ in turns)
     cores: Sequence[int | None] = [] if by_itself else idle_cores()
     if len(cores) < len(turns):
         count, groups, cores = count // 2, [[turn] for turn in turns], [None]
     for group in groups:
         measure_at_once(
-            side.recording.of(SampleStacks).sample(side.recording.folder, worker, count, core, threads=threads)
+            side.of(SampleStacks).sample(side.folder, worker, count, core, threads=threads)
             for (side, worker), core in zip(group, cores, strict=False)
         )
 
@@ -216,7 +206,7 @@ def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: ran
     """
     effort = turns[0][0].request.effort
     number, compilation = place
-    first = len(turns[0][0].recording.of(Clock).rows_of(number))
+    first = len(turns[0][0].of(Clock).rows_of(number))
     pairs = _pairs_of_blocks(turns, lot)
     for _ in range(_SETTLING):
         if any(block.row["wall_ns"] > 2 * BLOCK_NS for block in next(pairs)):
@@ -226,7 +216,7 @@ def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: ran
     while count < effort.blocks // parts and (count < 3 or spent_ns < 2 * effort.clock_budget_ns // parts):
         for block in next(pairs):
             place_of_row = {"process": number, "compilation": compilation, "block": first + count}
-            block.side.recording.of(Clock).rows.append({**block.row, **place_of_row})
+            block.side.of(Clock).rows.append({**block.row, **place_of_row})
             spent_ns += block.row["wall_ns"] + block.row["reference_ns"] + block.waited_ns
             with_others[id(block.side)] += block.threads
         count += 1

@@ -28,10 +28,9 @@ from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.instruments.registry import INSTRUMENTS
 from overhead_lens.machine.cores import idle_cores
-from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker, in_batches
 from overhead_lens.machine.request import Listener, Request
-from overhead_lens.recorder.side import Side
+from overhead_lens.recorder.side import Side, get_ready
 
 _SO_FAR = ".so-far"
 
@@ -75,7 +74,7 @@ def record(
     started = datetime.now(timezone.utc)
     label = f"{request.target.label}-compile" if request.compiles else request.target.label
     with recording_directory(request.output, request.parent, label) as folder:
-        side = Side.of(request, folder, listener, [make() for make in instruments])
+        side = Side(request, folder, listener, [make() for make in instruments])
         try:
             _measure(side, listener, watch, started)
         except EndedEarly:
@@ -89,9 +88,9 @@ def record(
 
 def _is_worth_keeping(side: Side) -> bool:
     """Whether an interrupted recording has a timed process; if so, its report will say that more were meant to be."""
-    processes = len({row["process"] for row in side.recording.of(Clock).rows})
+    processes = len({row["process"] for row in side.of(Clock).rows})
     if processes:
-        side.recording.warnings.append(f"interrupted after {processes} timed process{'es' * (processes > 1)}")
+        side.warnings.append(f"interrupted after {processes} timed process{'es' * (processes > 1)}")
     return processes > 0
 
 
@@ -105,13 +104,13 @@ def _measure(side: Side, listener: Listener, watch: Watch | None, started: datet
         """Whether no more processes are to be timed."""
         reason = "" if watch is None else watch.so_far(lambda: _capture_so_far(side, started), processes)
         if reason:
-            side.recording.warnings.append(reason)
+            side.warnings.append(reason)
         return bool(reason) or processes == most
 
     for batch in batches:
         names = [f"clock-{number}" for number in batch]
         with _warmed_up(side, names, listener, lambda: None if watch is None else watch.prepare()) as workers:
-            turns = [Turn(side.recording, number, worker) for number, worker in zip(batch, workers, strict=True)]
+            turns = [Turn(side, number, worker) for number, worker in zip(batch, workers, strict=True)]
             if _measure_turns(side, turns, listener, ends):
                 break
     side.give_turns(When.AFTERWARDS)
@@ -157,8 +156,8 @@ def _look_into(side: Side, jobs: Sequence[tuple[When, Turn]], cores: Sequence[in
     Calls that use other threads are by themselves: each would wait for threads whose core another one holds. So are calls on a
     device, which does the work of one process at a time.
     """
-    use_threads = side.recording.of(Clock).use_threads
-    if side.recording.device != "cpu" or any(use_threads.get(turn.process) for _, turn in jobs):
+    use_threads = side.of(Clock).use_threads
+    if side.device != "cpu" or any(use_threads.get(turn.process) for _, turn in jobs):
         for job in jobs:
             side.measure_at_once([job], [None])
     else:
@@ -175,7 +174,7 @@ def _idle_cores() -> Sequence[int | None]:
 
 def _capture_so_far(side: Side, started: datetime) -> Path:
     """The measurements so far, as a capture inside the final one."""
-    folder = side.recording.folder
+    folder = side.folder
     path = folder / _SO_FAR
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
@@ -193,13 +192,5 @@ def _warmed_up(
     listener.step(f"warming up: {', '.join(names)}")
     with ExitStack() as stack:
         workers = [stack.enter_context(side.start(name)) for name in names]
-        for worker in workers:
-            side.send_load(worker)
-        meanwhile()
-        for worker in workers:
-            side.note_load(worker)
-        for worker in workers:
-            worker.send(WARM_UP)
-        for worker in workers:
-            side.note_warm_up(worker)
+        get_ready([(side, worker) for worker in workers], meanwhile)
         yield workers

@@ -86,7 +86,7 @@ def _side(call: Call, folder: Path) -> Side:
         effort=EFFORT,
     )
     with progress(quiet=True) as listener:
-        return Side.of(request, folder, listener, [Clock()])
+        return Side(request, folder, listener, [Clock()])
 
 
 def _time_batch(batch: Sequence[tuple[int, str]], sides: Mapping[str, Side], failed: dict[str, str]) -> None:
@@ -116,7 +116,7 @@ def _time_batch(batch: Sequence[tuple[int, str]], sides: Mapping[str, Side], fai
 
 def from_blocks(side: Side) -> dict[str, Any]:
     """The stored form of a call's timed blocks."""
-    blocks = pd.DataFrame(side.recording.of(Clock).rows)
+    blocks = pd.DataFrame(side.of(Clock).rows)
     estimate = estimate_per_call(undisturbed(blocks), "wall_ns")
     low_ns, high_ns = estimate.interval()
     processes = int(blocks["process"].nunique())

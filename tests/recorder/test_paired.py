@@ -80,11 +80,11 @@ def side(options: Mapping[str, Any] | None, folder: Path) -> Side:
         timeout_s=1.0,
         effort=EFFORT,
     )
-    return Side.of(request, folder, Quiet(), record_pair._instruments())
+    return Side(request, folder, Quiet(), record_pair._instruments())
 
 
 def rows(found: Side) -> list[dict[str, int]]:
-    return found.recording.of(Clock).rows
+    return found.of(Clock).rows
 
 
 def test_processes_that_had_not_settled_are_one_line(tmp_path: Path) -> None:
@@ -92,11 +92,11 @@ def test_processes_that_had_not_settled_are_one_line(tmp_path: Path) -> None:
     for name, settled in (("clock-0", True), ("clock-1", False), ("tracer", False)):
         worker = SimpleNamespace(name=name, receive=lambda _, settled=settled: WarmUp(1.0, settled, 0))
         found.note_warm_up(worker)  # type: ignore[arg-type]
-    assert found.warnings == ["clock-1, tracer had not settled after the warm-up: their blocks may still drift"]
-    assert side(None, tmp_path).warnings == []
+    assert found.all_warnings == ["clock-1, tracer had not settled after the warm-up: their blocks may still drift"]
+    assert side(None, tmp_path).all_warnings == []
     # Every process may lack the same.
-    found.recording.warnings.extend(["no ablation: why", "no ablation: why"])
-    assert found.warnings[1:] == ["no ablation: why"]
+    found.warnings.extend(["no ablation: why", "no ablation: why"])
+    assert found.all_warnings[1:] == ["no ablation: why"]
 
 
 def run(sides: list[Side], workers: list[Asked], monkeypatch: pytest.MonkeyPatch, number: int = 1) -> None:
@@ -215,7 +215,7 @@ def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypa
     sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(fails=True), Asked()]
     for number in (1, 2):
         run(sides, workers, monkeypatch, number)
-    assert sides[0].recording.warnings == [
+    assert sides[0].warnings == [
         "base could not compile the call once more, and none after it was asked to: recompile failed: no space"
     ]
     assert [worker.steps.count("recompile") for worker in workers] == [1, 12]
@@ -279,7 +279,7 @@ class Spinning(Asked):
 
 
 def stacks(found: Side) -> SampleStacks:
-    return found.recording.of(SampleStacks)
+    return found.of(SampleStacks)
 
 
 def sampled(

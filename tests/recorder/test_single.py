@@ -12,7 +12,7 @@ import pytest
 
 from overhead_lens.errors import EndedEarly
 from overhead_lens.instruments.clock.record import Clock
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Stages, Turn, When
 from overhead_lens.machine.request import Effort, Request
 from overhead_lens.recorder import single
 from overhead_lens.recorder.side import Side
@@ -49,13 +49,10 @@ class Recorded:
                 recorded.turn(f"{self.when.name.lower()} {turn.process}")
 
         class AtOnce(Other):
-            def begin(self, _stack: object, turn: Turn, core: int | None) -> AtOnce:
+            def stages(self, turn: Turn, core: int | None) -> Stages:
                 recorded.turn(f"{self.when.name.lower()} {turn.process} on {core}")
-                return self
-
-            def end(self) -> None: ...
-
-            def keep(self) -> None:
+                yield
+                yield
                 recorded.turn(f"{self.when.name.lower()} kept")
 
         @contextmanager
@@ -65,8 +62,8 @@ class Recorded:
             self.turns.append(f"ended {','.join(names)}")
 
         def write(side: Side, _started: object, folder: Path | None = None) -> Path:
-            path = folder or side.recording.folder
-            self.warnings[path.name] = list(side.warnings)
+            path = folder or side.folder
+            self.warnings[path.name] = list(side.all_warnings)
             (path / "written").touch()
             return path
 
