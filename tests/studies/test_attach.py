@@ -615,6 +615,15 @@ class CatchingUp:
 
 
 @pytest.mark.parametrize(
+    ("looks", "overdue", "due", "before"),
+    [(1_050, 50.0, 1_000.0, 64), (40, 20.0, 20.0, 27), (27, 20.0, 20.0, 19), (22, 20.0, 2.0, 23), (25, 0.0, 20.0, 0)],
+)
+def test_looks_before_a_watch_are_left_out(looks: int, overdue: float, due: float, before: int) -> None:
+    # Of 0.5 s at 40 Hz, after 0.5 s of reading symbols, some are left however few were taken.
+    assert watching._before(looks, overdue, due) == before
+
+
+@pytest.mark.parametrize(
     ("rate_hz", "looks", "over", "seconds"),
     [
         (40, [True], False, 0.5),

@@ -95,8 +95,9 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         alive = frozenset(threads_of(watched.pid))
         during += _reading(watched.pid)
         running.stop()
-        # py-spy draws the times between stacks (exponentially distributed): two standard deviations more.
-        run = running.finish().without_first(math.ceil(overdue + 2 * math.sqrt(overdue)))
+        run = running.finish()
+        due = watched.rate_hz * duration_ns / NS_PER_S
+        run = run.without_first(_before(max(map(len, run.sequences)), overdue, due))
         if not run.sequences:
             raise NoStackError("py-spy took no samples")
         unplaced = placement.reason
@@ -120,6 +121,15 @@ def _caught_up_s(running: PySpy, rate_hz: int, interrupted: Event) -> float:
             return time.monotonic() - begun_s
         interrupted.wait(_SOON_S)
     return 0.0
+
+
+def _before(looks: int, overdue: float, due: float) -> int:
+    """The looks to leave out of all, of which ``overdue`` were due before the watch and ``due`` within.
+
+    py-spy draws the times between them (exponentially distributed), so two standard deviations more than that share.
+    """
+    share = overdue / (overdue + due or 1.0)
+    return math.ceil(looks * share + 2 * math.sqrt(looks * share * (1 - share)))
 
 
 def limit_s(seconds: float) -> int:
