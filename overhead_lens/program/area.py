@@ -136,6 +136,14 @@ class Area:
         self._next = _FIRST
         self._words[_ROWS] = self._words[_LOST] = self._words[_LAST_NS] = 0
 
+    def close(self, folder: Path) -> None:
+        """Remove the file in ``folder``, with its rows; the words remain as they are."""
+        words = self._words
+        self._words = memoryview(bytes(words)).cast("q")
+        words.release()
+        self._memory.close()
+        (folder / FILE).unlink(missing_ok=True)
+
     def rows(self) -> list[StepRecord]:
         """The rows so far."""
         end = _FIRST + self._words[Word.ROWS] * _ROW_BYTES

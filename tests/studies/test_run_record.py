@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.program.area import Area, Phase, StepRecord
+from overhead_lens.program.area import FILE, Area, Phase, StepRecord
 from overhead_lens.studies.run import record
 from overhead_lens.studies.run.record import NotStoredError, Program, record_run
 from overhead_lens.studies.run.stored import Place, read_run
@@ -86,6 +86,18 @@ def test_a_disk_without_room_for_the_steps_is_left_as_it_was(tmp_path: Path, mon
     with pytest.raises(MeasurementError, match="cannot write to .*: No space left on device"):
         record_run(Program([str(script)]), tmp_path / "new" / "run", tmp_path)
     assert [*tmp_path.iterdir()] == [script]
+
+
+@pytest.mark.usefixtures("ending_ns")
+def test_the_room_of_the_steps_is_free_when_the_run_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def notes(folder: Path) -> None:
+        assert not (folder / FILE).exists()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(record, "_notes", notes)
+    (tmp_path / "ends.py").touch()
+    with pytest.raises(NotStoredError, match="cannot write to .*: No space left on device"):
+        record_run(Program([str(tmp_path / "ends.py")]), tmp_path / "run", tmp_path)
 
 
 BURN = "import time\nwhile time.process_time() < {:.1f}:\n    pass\n"

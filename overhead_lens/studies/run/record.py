@@ -29,7 +29,7 @@ from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 from overhead_lens.machine.cores import cpu_quota
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.machine.request import command_line
-from overhead_lens.program.area import FILE, NOTES, Area, Phase, StepRecord, Word
+from overhead_lens.program.area import NOTES, Area, Phase, StepRecord, Word
 from overhead_lens.program.trace import TRACE
 from overhead_lens.samplers.blocks import Block, blocks_of, write_blocks
 from overhead_lens.studies.run.sampling import RATE_HZ, RunSampler, Sampled
@@ -130,6 +130,8 @@ def _write(
 ) -> None:
     """Write all files, ``meta.json`` last; ``ended_ns`` is when the process had ended."""
     rows = area.rows()
+    # What it takes may be all the room there is.
+    area.close(folder)
     if rows:
         # The program has ended: it does not wait for this import.
         import pandas as pd
@@ -179,7 +181,7 @@ def _write(
             *_other_steps(rows, area.read(Word.LAST_NS), notes),
         ],
     )
-    for name in (FILE, NOTES, TRACE):
+    for name in (NOTES, TRACE):
         (folder / name).unlink(missing_ok=True)
     write_meta(folder, RUN, meta)
 
