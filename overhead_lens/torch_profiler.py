@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 _DEVICES = ("CUDA", "XPU", "MTIA")
+_LOOK_S = 0.01
+_Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 @contextmanager
@@ -79,3 +83,34 @@ def is_in_backward(frame: FrameType | None) -> bool:
     while frame is not None and frame.f_code.co_name != "_engine_run_backward":
         frame = frame.f_back
     return frame is not None
+
+
+def in_main_thread(
+    action: Callable[[], object], is_over: Callable[[], bool], is_busy: Callable[[], bool] = lambda: False
+) -> None:
+    """Have the main thread do something as soon as it can, unless ``is_over`` before; raises what that raises.
+
+    It does so between two of its instructions (CPython's ``Py_AddPendingCall``), but not within a backward pass: see
+    ``is_in_backward``.
+    """
+    done, looked = threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+
+    def act(_: object) -> int:
+        if not (done.is_set() or is_over() or is_busy() or is_in_backward(sys._getframe())):  # noqa: SLF001
+            done.set()
+            try:
+                action()
+            except BaseException as error:  # nothing may reach the program
+                raised.append(error)
+        looked.set()
+        return 0
+
+    pending = _Pending(act)
+    while not (done.is_set() or is_over()):
+        looked.clear()
+        ctypes.pythonapi.Py_AddPendingCall(pending, None)
+        while not looked.wait(_LOOK_S):
+            pass
+    if raised:
+        raise raised[0]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import fcntl
 import gc
 import os
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # Their text comes before this one.
-    from overhead_lens.torch_profiler import device_activities, is_in_backward, without_inductor
+    from overhead_lens.torch_profiler import device_activities, in_main_thread, without_inductor
 
 _LOOK_S, _LAST_S = 0.01, 30.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -34,7 +33,6 @@ _STEP, _CUT_STEP = "ProfilerStep#", "cut-off step "
 _CHUNK_BYTES = 1 << 20
 # Kineto prints to stderr when it begins and ends; it reads this once, when it is first used.
 _LOUDNESS, _SILENT = "KINETO_LOG_LEVEL", "99"
-_Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 def begin(folder: str, seconds: float, most_steps: int, most_bytes: int) -> None:
@@ -273,8 +271,12 @@ class _Recording:
 
 def _record(recording: _Recording, shared: _Folder, seconds: float, most_steps: int, most_bytes: int) -> None:
     """Have the main thread begin and end a recording, and write the trace; in a thread of its own."""
+
+    def is_busy() -> bool:
+        return recording.is_busy
+
     try:
-        _in_main_thread(recording, lambda: recording.start(most_steps), shared.is_abandoned)
+        in_main_thread(lambda: recording.start(most_steps), shared.is_abandoned, is_busy)
         shared.answer("recording")
         deadline, memory = time.monotonic() + seconds, _resident_bytes() + most_bytes
         while not (
@@ -285,44 +287,16 @@ def _record(recording: _Recording, shared: _Folder, seconds: float, most_steps: 
             or shared.is_abandoned()
         ):
             pass
-        _in_main_thread(recording, recording.stop, recording.stopped.is_set)
+        in_main_thread(recording.stop, recording.stopped.is_set, is_busy)
         if not shared.is_abandoned():
             recording.write(shared.trace)
             shared.answer("finished")
     except BaseException as error:  # nothing may reach the program
-        _in_main_thread(recording, recording.stop, lambda: False)
+        in_main_thread(recording.stop, lambda: False, is_busy)
         shared.answer(f"torch.profiler fails: {error!r}")
     recording.written.set()
     if shared.is_abandoned():
         shared.remove()
-
-
-def _in_main_thread(recording: _Recording, action: Callable[[], None], is_over: Callable[[], bool]) -> None:
-    """Have the main thread do something as soon as it can, unless ``is_over`` before; raises what that raises.
-
-    It cannot within a backward pass: see ``is_in_backward``.
-    """
-    done, looked = threading.Event(), threading.Event()
-    raised: list[BaseException] = []
-
-    def act(_: object) -> int:
-        if not (done.is_set() or is_over() or recording.is_busy or is_in_backward(sys._getframe())):
-            done.set()
-            try:
-                action()
-            except BaseException as error:  # nothing may reach the program
-                raised.append(error)
-        looked.set()
-        return 0
-
-    pending = _Pending(act)
-    while not (done.is_set() or is_over()):
-        looked.clear()
-        ctypes.pythonapi.Py_AddPendingCall(pending, None)
-        while not looked.wait(_LOOK_S):
-            pass
-    if raised:
-        raise raised[0]
 
 
 def _is_main() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 import weakref
@@ -11,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.torch_profiler import device_activities, is_in_backward, stderr_into, without_inductor
+from overhead_lens.torch_profiler import device_activities, in_main_thread, stderr_into, without_inductor
 
 TRACE = ".kineto.json"
 
@@ -21,7 +20,6 @@ _LEAST_STEPS, _MOST_STEPS = 3, 50
 _LONGEST_STEP_NS = 3_000_000_000
 # When recording ends whatever the steps do.
 _LEAST_S, _PATIENCE = 0.5, 2
-_AGAIN_S = 0.01
 _OWN_PROFILER = "the program uses torch.profiler itself"
 
 
@@ -154,37 +152,15 @@ class StepTrace:
                 sys.modules["torch"].autograd._disable_profiler()
 
 
-_Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-_callbacks: list[object] = []
-
-
 def _later(seconds: float, action: Callable[[], object]) -> Callable[[], None]:
     """Make the main thread run something after some time; returns a function that prevents it."""
     prevented = threading.Event()
 
     def wait() -> None:
         if not prevented.wait(seconds):
-            _in_main_thread(action)
+            with suppress(Exception):
+                in_main_thread(action, prevented.is_set)
 
     # Without a name it would take the next one that Python gives the program's threads.
     threading.Thread(target=wait, name="overhead-lens", daemon=True).start()
     return prevented.set
-
-
-def _in_main_thread(action: Callable[[], object]) -> None:
-    """Make the main thread run something soon, between two of its instructions (CPython's ``Py_AddPendingCall``).
-
-    Not within a backward pass: see ``is_in_backward``.
-    """
-
-    def act(_: object) -> int:
-        with suppress(Exception):
-            if is_in_backward(sys._getframe()):
-                _later(_AGAIN_S, action)
-            else:
-                action()
-        return 0
-
-    pending = _Pending(act)
-    _callbacks.append(pending)
-    ctypes.pythonapi.Py_AddPendingCall(pending, None)

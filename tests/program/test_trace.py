@@ -233,7 +233,7 @@ def test_the_profiler_is_asked_for_a_device_that_both_have(
 BACKWARD = """
 import sys, time, torch
 from pathlib import Path
-from overhead_lens.program.trace import StepTrace, _in_main_thread
+from overhead_lens.program.trace import StepTrace, _later
 
 class Slow(torch.autograd.Function):
     @staticmethod
@@ -242,7 +242,7 @@ class Slow(torch.autograd.Function):
 
     @staticmethod
     def backward(context, gradient):
-        _in_main_thread(trace._stop)
+        _later(0.0, trace._stop)
         end = time.perf_counter() + 0.1
         while time.perf_counter() < end:
             gradient = gradient + 0
