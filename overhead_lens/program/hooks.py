@@ -25,16 +25,12 @@ from overhead_lens.program.watcher import StepWatcher
 _clock = time.perf_counter_ns
 
 
-def _nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Action:
     """An action before and after the import of a module."""
 
     after: Callable[[Any], None]
-    before: Callable[[], None] = _nothing
+    before: Callable[[], object] = lambda: None
 
 
 Compiling = Callable[[bytes, str, bool], CodeType]
@@ -49,11 +45,7 @@ class AroundImport(MetaPathFinder):
         compiling: By a module's name or its file's real path.
     """
 
-    def __init__(
-        self,
-        actions: dict[str, Action],
-        compiling: dict[str, Compiling],
-    ) -> None:
+    def __init__(self, actions: dict[str, Action], compiling: dict[str, Compiling]) -> None:
         self._actions, self._compiling = actions, compiling
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -327,12 +319,8 @@ def _make_way_before(name: str, profile: Any, watcher: StepWatcher) -> None:
 
 
 def _hook_loaders(module: Any, watcher: StepWatcher, modules: _OutermostModules) -> None:
-    _hook_loader(module, watcher)
+    """Count the time that the main thread waits for worker processes, and leave out the modules that make items."""
     modules.leave_out_items(getattr(module, "_SingleProcessDataLoaderIter", None))
-
-
-def _hook_loader(module: Any, watcher: StepWatcher) -> None:
-    """Count the time that the main thread waits for worker processes."""
     iterator = getattr(module, "_MultiProcessingDataLoaderIter", None)
     if iterator is None or not hasattr(iterator, "_next_data"):
         return

@@ -591,7 +591,7 @@ class StepWatcher:
 
     def _fail(self, error: Exception) -> None:
         """Leave the rest of the program unwatched: there is a defect here, or a signal handler of the program raised an error."""
-        self._die()
+        self._alive = False
         if self._phase is not Phase.WARM_UP:
             self._area.write(Word.ENOUGH, 1)
         is_of_handler = _is_of_handler(error)
@@ -599,13 +599,9 @@ class StepWatcher:
         if is_of_handler:
             raise error
 
-    def _die(self) -> None:
-        """Do nothing from now on."""
-        self._alive = False
-
     def _in_child(self) -> None:
         """In a forked child: stop watching, and restore the cores that its parent had before placement."""
-        self._die()
+        self._alive = False
         self._trace.forget()
         core = self._area.read(Word.PLACED) - 1
         if core < 0:

@@ -114,18 +114,13 @@ def check_state() -> None:
         raise NotFreshError(f"{mode} here, which a fresh process would not know")
 
 
-def _has_exact_products(torch: ModuleType) -> bool:
-    try:
-        return bool(torch.get_float32_matmul_precision() == "highest")
-    except RuntimeError:  # the precision was set by backend
-        return False
-
-
 def _modes() -> Iterator[str]:
     torch = sys.modules.get("torch")
     if torch is None:
         return
-    if not _has_exact_products(torch):
+    from overhead_lens.worker.runtime import float32_products
+
+    if float32_products() != "highest":
         yield "float32 matrix products are not of the highest precision"
     if torch.are_deterministic_algorithms_enabled():
         yield "deterministic algorithms are demanded"

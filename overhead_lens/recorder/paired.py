@@ -58,16 +58,12 @@ _PADDINGS = 1_000
 # Folders of the two captures.
 SIDES = ("base", "new")
 
-# Many stacks of few processes: the sampler takes 1.9 s before the first stack.
-PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
-PAIRED_COMPILED = Effort(
-    processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_400, sampled_every=2
-)
-
 
 def paired_effort(*, compiles: bool) -> Effort:
     """The usual effort, with or without a side that is compiled."""
-    return PAIRED_COMPILED if compiles else PAIRED
+    processes, blocks, clock_ns, samples = (8, 48, 1_500_000_000, 1_400) if compiles else (12, 100, 800_000_000, 1_700)
+    # Many stacks of few processes: the sampler takes 1.9 s before the first stack.
+    return Effort(processes, blocks, clock_budget_ns=clock_ns, samples_per_process=samples, sampled_every=2)
 
 
 # Compilations of a process at most, and their time in a round; after a long start nothing is compiled again.

@@ -115,5 +115,4 @@ def _is_importlib(file: str) -> bool:
 
 def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
     """File and line of each frame of the traceback, outermost first."""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        yield frame.f_code.co_filename, line
+    return ((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__))

@@ -123,13 +123,11 @@ def for_good(workload: Workload, names: Sequence[str], file: str | None, folder:
         result = remedied(workload, [remedies[name] for name in names], folder)
     except NotApplicableError as error:
         raise MeasurementError(str(error)) from error
-    for context in result.contexts:
-        _entered.enter_context(context())
+    _entered.enter_context(_inside(result.contexts))
     if result.late_contexts:
         first = result.workload
         outcome_of(first.call, first.args, first.keywords, function=workload.original)
-    for context in result.late_contexts:
-        _entered.enter_context(context())
+    _entered.enter_context(_inside(result.late_contexts))
     return result.workload
 
 

@@ -176,7 +176,9 @@ def test_waiting_for_workers_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10, 17, 20, 21])
     monkeypatch.setattr(hooks, "_clock", lambda: next(clock))
     watcher: Any = Watcher()
-    hooks._hook_loader(SimpleNamespace(_MultiProcessingDataLoaderIter=Loader), watcher)
+    watcher.let_go = {}
+    module = SimpleNamespace(_MultiProcessingDataLoaderIter=Loader)
+    hooks._hook_loaders(module, watcher, hooks._OutermostModules(watcher))
     loader = Loader()
     assert loader._next_data() == 1
     with pytest.raises(IndexError):
@@ -233,8 +235,10 @@ def test_a_step_of_the_programs_own_profiler() -> None:
 def test_a_torch_without_these_names_is_left_alone() -> None:
     watcher: Any = Watcher()
     module = SimpleNamespace()
-    for hook in (hooks._hook_optimizers, hooks._hook_profiler, hooks._hook_loader):
+    watcher.let_go = {}
+    for hook in (hooks._hook_optimizers, hooks._hook_profiler):
         hook(module, watcher)
+    hooks._hook_loaders(module, watcher, hooks._OutermostModules(watcher))
     hooks._hook_compilation(module, watcher, lambda: None)
     assert (vars(module), watcher.marks) == ({}, [])
 

@@ -655,7 +655,7 @@ def test_a_forked_child_gets_the_cores_that_the_program_chose(
     monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_BATCH, raising=False)
     monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: given.append(policy), raising=False)
     if not watches:
-        placed.watcher._die()
+        placed.watcher._alive = False
     forked[0]()
     assert given == [*([{0, 1, 2}] if is_placed else []), os.SCHED_OTHER]
     placed.area.write(Word.PLACED, 0)

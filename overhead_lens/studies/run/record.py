@@ -38,6 +38,8 @@ from overhead_lens.units import format_ns
 
 # Of the time of the steps.
 _WENT_ON_SHARE = 0.1
+# Notes that are stored as they are.
+_NOTED = ("before", "first_ns", "settled_ns", "sampled_ns", "earlier", "traced_regions")
 _START = Path(__file__).parent.parent.parent / "program" / "start.py"
 
 
@@ -155,14 +157,10 @@ def _write(
         found_by=notes.get("found_by", "none") if rows else "none",
         where="" if place is None else f"{Path(place.file).name}:{notes['home'][2]}",
         home=place,
-        before=notes.get("before", 0),
+        **{name: notes[name] for name in _NOTED if name in notes},
         thread=area.read(Word.THREAD),
         thread_name=notes.get("thread", ""),
         begun_ns=begun_ns,
-        first_ns=notes.get("first_ns", 0),
-        settled_ns=notes.get("settled_ns", 0),
-        sampled_ns=notes.get("sampled_ns", 0),
-        earlier=notes.get("earlier", 0),
         lost=area.read(Word.LOST),
         last_ns=area.read(Word.LAST_NS),
         samples=sum(sampled.run.sample_count for sampled in sampler.sampled),
@@ -173,7 +171,6 @@ def _write(
         running=sorted(sampler.rested.running.items()),
         in_system=sorted(sampler.rested.in_system.items()),
         regions=_regions(notes, has_steps=bool(rows)),
-        traced_regions=notes.get("traced_regions", {}),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],
         rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else None,
         warnings=[
