@@ -64,9 +64,9 @@ def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monk
             assert recorded[-1] is self
             Path(path).write_text(str(self.run.wall_ns))
 
-    def record(_workload: object, _calls: int, *, with_stack: bool) -> tuple[Recorded, profiler._Recording]:
+    def record(_workload: object, _calls: int, *, with_stack: bool) -> tuple[Recorded, profiler._Run]:
         made = Recorded(with_stack)
-        return made, profiler._Recording(made.run, events=1)
+        return made, made.run._replace(events=1)
 
     monkeypatch.setattr(profiler, "_profile", record)
     monkeypatch.setattr(profiler, "_LEAST_REPEATS", 4)

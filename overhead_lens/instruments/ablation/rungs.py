@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -77,8 +77,6 @@ class _Builder:
             raise MeasurementError("the call passes arguments by name, which rungs do not")
         self._workload = workload
         self._args = workload.args
-        self._default: Callable[..., Any] | None = None
-        self._graphs: list[generated.GraphCall] | None = None
 
     def rung(self, name: str) -> RungCall:
         """One rung, or the reason why it cannot be done."""
@@ -99,14 +97,14 @@ class _Builder:
         eager, args = self._workload.original, self._args
         makers: Mapping[str, Callable[[], RungCall]] = {
             "eager": lambda: RungCall(name, eager, args),
-            "compiled": lambda: RungCall(name, self._once_compiled(), args),
+            "compiled": lambda: RungCall(name, self._once_compiled, args),
             "guards_filtered": lambda: RungCall(name, self._own(guard_filter_fn=_no_guards()), args),
             "guard_eval_skipped": lambda: RungCall(name, self._called_once(), args, _NO_GUARD_EVALUATION),
             "direct_bytecode": lambda: RungCall(name, self._direct_bytecode(), args),
-            "generated_code": lambda: _bare(name, generated.direct(self._graph_calls())),
-            "allocation_hoisted": lambda: _bare(name, generated.direct(generated.hoisted(self._graph_calls()))),
-            "kernel_binding": lambda: _bare(name, generated.bound(self._kernel_calls())),
-            "kernel_ctypes": lambda: _bare(name, generated.by_ctypes(self._kernel_calls())),
+            "generated_code": lambda: _bare(name, generated.direct(self._graph_calls)),
+            "allocation_hoisted": lambda: _bare(name, generated.direct(generated.hoisted(self._graph_calls))),
+            "kernel_binding": lambda: _bare(name, generated.bound(generated.kernel_calls(self._graph_calls))),
+            "kernel_ctypes": lambda: _bare(name, generated.by_ctypes(generated.kernel_calls(self._graph_calls))),
             "cpp_wrapper": lambda: RungCall(name, self._own(cpp_wrapper=True), args),
             "cpp_wrapper_guards_filtered": lambda: RungCall(
                 name, self._own(cpp_wrapper=True, guard_filter_fn=_no_guards()), args
@@ -141,24 +139,19 @@ class _Builder:
 
     def _refuse_graph_breaks(self, bytecode: types.FunctionType) -> None:
         """Called directly, bytecode after a graph break would run eagerly: only Dynamo compiles it."""
-        if any(name.startswith("__resume_at") for name in bytecode.__code__.co_names) or len(
-            self._graph_calls()
-        ) != len(generated.graph_calls(lambda: bytecode(*self._args))):
+        if any(name.startswith("__resume_at") for name in bytecode.__code__.co_names) or len(self._graph_calls) != len(
+            generated.graph_calls(lambda: bytecode(*self._args))
+        ):
             raise MeasurementError("the graph breaks: the bytecode goes on in functions that only Dynamo compiles")
 
+    @cached_property
     def _once_compiled(self) -> Callable[..., Any]:
-        self._default = self._default or self._own()
-        return self._default
+        return self._own()
 
+    @cached_property
     def _graph_calls(self) -> list[generated.GraphCall]:
-        if self._graphs is None:
-            call = self._once_compiled()
-            call(*self._args)
-            self._graphs = generated.graph_calls(lambda: call(*self._args))
-        return self._graphs
-
-    def _kernel_calls(self) -> list[generated.KernelCall]:
-        return generated.kernel_calls(self._graph_calls())
+        self._once_compiled(*self._args)
+        return generated.graph_calls(lambda: self._once_compiled(*self._args))
 
     def _own(self, **options: Any) -> Callable[..., Any]:
         """The workload compiled with a code object of its own."""

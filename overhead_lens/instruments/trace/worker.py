@@ -58,12 +58,12 @@ def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any
     _, probe = _profile(workload, 1, with_stack=False)
     calls = calls_recorded(call_ns, probe.events)
     bare = _run(workload, calls)
-    fastest: _Recording | None = None
+    fastest: _Run | None = None
     repeats, started = 0, time.perf_counter_ns()
     with _compressed(Path(folder, KINETO)) as plain:
         while repeats < _MOST_REPEATS and (repeats < _LEAST_REPEATS or time.perf_counter_ns() - started < budget_ns):
             profile, recording = _profile(workload, calls, with_stack=False)
-            if fastest is None or recording.run < fastest.run:
+            if fastest is None or recording < fastest:
                 fastest = recording
                 # Now: the next recording takes the buffers that hold the times of device events (torch 2.11, CUPTI 13).
                 profile.export_chrome_trace(str(plain))
@@ -77,9 +77,9 @@ def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any
         profile.export_chrome_trace(str(plain))
     return {
         "calls": calls,
-        "traced_wall_ns": fastest.run.wall_ns,
+        "traced_wall_ns": fastest.wall_ns,
         "bare_wall_ns": bare.wall_ns,
-        "traced_faults": fastest.run.faults,
+        "traced_faults": fastest.faults,
         "bare_faults": bare.faults,
         "fault_ns": fault_ns(),
         "events": fastest.events,
@@ -100,20 +100,14 @@ def _calls_within(limit_bytes: int, events_per_call: int, most: int) -> int:
 
 
 class _Run(NamedTuple):
-    """Wall ns and minor page faults of the measured loop; the faster is the smaller."""
+    """Wall ns and minor page faults of the measured loop, and its events where it was recorded; the faster is the smaller."""
 
     wall_ns: int
     faults: int
+    events: int = 0
 
 
-class _Recording(NamedTuple):
-    """One run under the profiler, and its number of events."""
-
-    run: _Run
-    events: int
-
-
-def _profile(workload: Workload, calls: int, *, with_stack: bool) -> tuple[Any, _Recording]:
+def _profile(workload: Workload, calls: int, *, with_stack: bool) -> tuple[Any, _Run]:
     activities = [ProfilerActivity.CPU]
     if workload.on_device and torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
@@ -123,7 +117,7 @@ def _profile(workload: Workload, calls: int, *, with_stack: bool) -> tuple[Any, 
         torch.profiler.record_function(LOOP_NAME),
     ):
         run = _run(workload, calls)
-    return profile, _Recording(run, len(profile.profiler.kineto_results.events()))
+    return profile, run._replace(events=len(profile.profiler.kineto_results.events()))
 
 
 def _run(workload: Workload, calls: int) -> _Run:
