@@ -59,11 +59,8 @@ def calibrate_machine(timeout_s: float, listener: Listener) -> Calibrated:
                 runtime = worker.ask(DESCRIBE_RUNTIME)
                 peaks = msgspec.to_builtins(worker.ask(MEASURE_PEAKS))
     machine = describe_machine()
-    calibration = {**(calibration or {}), "peaks": peaks, **about(machine, runtime)}
+    measured = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    about = {"environment": {**machine, **runtime}, "measured": measured}
+    calibration = {**(calibration or {}), "peaks": peaks, **about}
     name = store.key(machine, runtime)
     return Calibrated(calibration, store.place(name), store.save(name, calibration))
-
-
-def about(machine: Mapping[str, Any], runtime: Mapping[str, Any]) -> dict[str, Any]:
-    """When and where a calibration was made."""
-    return {"environment": {**machine, **runtime}, "measured": datetime.now(timezone.utc).isoformat(timespec="seconds")}

@@ -58,7 +58,7 @@ class Side(Recording):
         except MeasurementError as error:
             self.compiled_once = True
             self.warnings.append(
-                f"{worker.name} could not compile the call once more, and none after it was asked to: {error}"
+                f"{worker.name} could not compile the call again, so no later process was asked to: {error}"
             )
 
     @property

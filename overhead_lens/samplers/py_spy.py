@@ -119,7 +119,10 @@ class PySpy:
                 # It reports that it samples before it takes over SIGINT.
                 return NoStackError(_NO_STACKS)
             return MeasurementError(f"py-spy was ended by {signal.Signals(-code).name}")
-        return _failure(self._chatter.decode(errors="replace"))
+        chatter = self._chatter.decode(errors="replace")
+        refused, lost = _REFUSED.search(chatter), _NO_INTERPRETER.search(chatter)
+        kind = NotPermittedError if refused else NoInterpreterError if lost else MeasurementError
+        return kind(explain_failure(chatter))
 
     @property
     def pid(self) -> int:
@@ -230,13 +233,6 @@ def explain_failure(chatter: str) -> str:
         return NO_NATIVE_FRAMES
     lines = [line.strip() for line in chatter.splitlines() if line.strip() and "py-spy>" not in line]
     return f"py-spy failed: {lines[0] if lines else 'it said nothing'}"
-
-
-def _failure(chatter: str) -> MeasurementError:
-    """The error of what py-spy printed."""
-    refused, lost = _REFUSED.search(chatter), _NO_INTERPRETER.search(chatter)
-    kind = NotPermittedError if refused else NoInterpreterError if lost else MeasurementError
-    return kind(explain_failure(chatter))
 
 
 def _arguments(watch: Watch) -> list[str]:

@@ -216,7 +216,7 @@ def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypa
     for number in (1, 2):
         run(sides, workers, monkeypatch, number)
     assert sides[0].warnings == [
-        "base could not compile the call once more, and none after it was asked to: recompile failed: no space"
+        "base could not compile the call again, so no later process was asked to: recompile failed: no space"
     ]
     assert [worker.steps.count("recompile") for worker in workers] == [1, 12]
     assert [worker.steps.count("time_blocks") for worker in workers] == [2 * 6 * (4 + 4)] * 2

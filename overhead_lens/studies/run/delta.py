@@ -119,7 +119,7 @@ def _warnings(base: RunBudget, new: RunBudget) -> Iterator[str]:
             yield f"{name} differs: {old} and {recent}"
     if base.per == "run":
         yield (
-            f"two single runs have no interval: that of their difference is what processes of one program usually differ by"
+            "single runs have no interval: the difference's is how much processes of one program usually differ"
             f" ({_PROCESS_SHARE:.0%} each)"
         )
     yield from (f"{side}: {warning}" for side, run in (("base", base), ("new", new)) for warning in run.warnings)

@@ -125,7 +125,7 @@ def _sentence(run: RunBudget, missed: tuple[Shortfall, ...]) -> str:
 
 
 def _notes(run: RunBudget) -> tuple[str, ...]:
-    caches = "what caches cost that the rest of the program has emptied, a run cannot tell"
+    caches = "a run cannot tell what cold caches cost the step"
     further = "remedies are tried on a function: `advise my.py:step --inputs my.py:make`"
     if run.per != "step":
         further = "no steps were found, so slow steps are unknown: --step names one"

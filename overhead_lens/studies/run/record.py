@@ -209,7 +209,7 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
         )
     quota, cores = cpu_quota(), os.cpu_count() or 1
     if quota is not None and quota < cores:
-        yield f"a quota of {quota:g} CPUs on {cores} cores: when it is used up all threads stand still, in whatever they do"
+        yield f"a quota of {quota:g} CPUs on {cores} cores: when it is used up, all threads stop, whatever they do"
     if area.read(Word.LOST):
         yield "only the first million steps were kept"
     if notes.get("untraced"):
