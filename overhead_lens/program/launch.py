@@ -82,10 +82,10 @@ class _Compiling:
 
     def _marked(self, source: bytes, file: str, is_main: bool, *, has_step: bool = True) -> CodeType:
         step = self._step if has_step else None
-        loops = is_main and not self._place
-        module = marked(source, file, loops=loops, step=step, first=self._watcher.loop_count)
-        self._watcher.watch_loops(module.loops)
-        return module.code
+        has_loops = is_main and not self._place
+        code, loops = marked(source, file, loops=has_loops, step=step, first=self._watcher.loop_count)
+        self._watcher.watch_loops(loops)
+        return code
 
 
 def _prepare(command: list[str], compiling: _Compiling) -> Callable[[], Any]:

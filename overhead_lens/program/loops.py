@@ -63,16 +63,10 @@ class StepPlace:
     function: str = ""
 
 
-@dataclass(frozen=True)
-class Marked:
-    """The code to run and its loops, in the order of their numbers."""
-
-    code: CodeType
-    loops: list[Loop]
-
-
-def marked(source: bytes, file: str, *, loops: bool, step: StepPlace | None = None, first: int = 0) -> Marked:
-    """Compile a program's source with its marks; the number of its first loop is ``first``.
+def marked(
+    source: bytes, file: str, *, loops: bool, step: StepPlace | None = None, first: int = 0
+) -> tuple[CodeType, list[Loop]]:
+    """Compile a program's source with its marks; returns the code and its loops, which are numbered from ``first`` on.
 
     Raises:
         SyntaxError: As Python's own compiler says it.
@@ -84,7 +78,7 @@ def marked(source: bytes, file: str, *, loops: bool, step: StepPlace | None = No
     if loops:
         for body in _main_flow(tree):
             _mark_loops(body, file, places, first)
-    return Marked(compile(tree, file, "exec", dont_inherit=True), places)
+    return compile(tree, file, "exec", dont_inherit=True), places
 
 
 def _main_flow(tree: ast.Module) -> list[Any]:

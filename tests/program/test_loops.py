@@ -10,16 +10,21 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from types import CodeType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop, Marked, StepPlace, marked
+from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop, StepPlace, marked
 from overhead_lens.program.watcher import StepWatcher, as_they_are
 
 
+class Marked(NamedTuple):
+    code: CodeType
+    loops: list[Loop]
+
+
 def mark(source: str, step: StepPlace | None = None, *, loops: bool = True, first: int = 0) -> Marked:
-    return marked(textwrap.dedent(source).encode(), "train.py", loops=loops, step=step, first=first)
+    return Marked(*marked(textwrap.dedent(source).encode(), "train.py", loops=loops, step=step, first=first))
 
 
 def lines(source: str) -> list[int]:
@@ -217,7 +222,7 @@ PROGRAMS = {
 def test_errors_are_those_of_the_plain_program(tmp_path: Path, source: str) -> None:
     file = str(tmp_path / "train.py")
     Path(file).write_text(source)
-    module = marked(source.encode(), file, loops=True)
+    module = Marked(*marked(source.encode(), file, loops=True))
     names = {name.format(number): count().__next__ for name in (TICK, LEFT) for number in range(len(module.loops))}
     ours = ticking({number: count().__next__ for number in range(len(module.loops))})
     assert module.loops

@@ -510,13 +510,13 @@ def batches():
 for batch in batches():
     work(batch)
 """
-    module = marked(source.encode(), "train.py", loops=True)
-    program.watcher.watch_loops(module.loops)
+    code, loops = marked(source.encode(), "train.py", loops=True)
+    program.watcher.watch_loops(loops)
 
     def work(_batch: int) -> None:
         program.now_ns += 100 * MS
 
-    exec(module.code, {"work": work})
+    exec(code, {"work": work})
     assert program.notes()["home"] == ["train.py", "", 4, 5]
     assert {row.end_ns - row.begin_ns for row in program.rows()} == {100 * MS}
 
@@ -732,14 +732,14 @@ serve()
 work(7_000)
 serve()
 """
-    module = marked(source.encode(), "serve.py", loops=True)
-    program.watcher.watch_loops(module.loops)
+    code, loops = marked(source.encode(), "serve.py", loops=True)
+    program.watcher.watch_loops(loops)
     is_over = iter([*(14 * [False]), True, False, False, True]).__next__
 
     def work(ms: int) -> None:
         program.now_ns += ms * MS
 
-    exec(module.code, {"work": work, "is_over": is_over})
+    exec(code, {"work": work, "is_over": is_over})
     # Chosen after a second, at the eleventh of fifteen iterations; the last one of each call has no end.
     assert [row.end_ns - row.begin_ns for row in program.rows()] == [100 * MS] * (4 + 2)
 
