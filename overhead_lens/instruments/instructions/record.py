@@ -102,47 +102,37 @@ def count_instructions(
         variables: Environment variables of the worker, beside those that are fixed.
     """
     rounds = next((rounds for _, least, rounds in _EFFORT if calls >= least), 1)
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        return Counted(calls, "valgrind is not installed (apt-get install valgrind)")
+    log = folder / "instructions.log"
     try:
         with _scratch() as scratch:
-            output = _count(load, calls, rounds, folder, scratch, timeout_s, variables or {})
-            with output.open("rb") as source, gzip.open(folder / CALLGRIND, "wb") as target:
+            launcher = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--vgdb=no"]
+            launcher += [f"--separate-callers={_CALLERS}", f"--callgrind-out-file={scratch / 'out'}"]
+            cache = scratch / "inductor"
+            fixed = {**_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(cache), "TMPDIR": str(scratch)}
+            environment = {**(variables or {}), **fixed}
+            for _ in range(2):
+                was_cached = cache.exists()
+                with Worker(
+                    "the worker under valgrind", log, timeout_s, variables=environment, launcher=launcher
+                ) as worker:
+                    worker.ask(LOAD, **load)
+                    worker.ask(COMPILE_CALL)
+                    if was_cached or not cache.exists():
+                        worker.ask(_COUNT, calls=calls, rounds=rounds)
+                        break
+            # Callgrind numbers its dumps.
+            dumps = sorted(scratch.glob("out.[0-9]*"))
+            if not dumps:
+                return Counted(calls, "callgrind wrote no counts")
+            # The round with the fewest instructions.
+            with min(dumps, key=_total).open("rb") as source, gzip.open(folder / CALLGRIND, "wb") as target:
                 shutil.copyfileobj(source, target)
     except (OverheadLensError, OSError) as error:
         return Counted(calls, str(error))
     return Counted(calls)
-
-
-def _count(
-    load: Mapping[str, Any],
-    calls: int,
-    rounds: int,
-    folder: Path,
-    scratch: Path,
-    timeout_s: float,
-    variables: Mapping[str, str],
-) -> Path:
-    """Callgrind's output of the round with the fewest instructions."""
-    valgrind = shutil.which("valgrind")
-    if valgrind is None:
-        raise MeasurementError("valgrind is not installed (apt-get install valgrind)")
-    launcher = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--vgdb=no"]
-    launcher += [f"--separate-callers={_CALLERS}", f"--callgrind-out-file={scratch / 'out'}"]
-    cache = scratch / "inductor"
-    environment = {**variables, **_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(cache), "TMPDIR": str(scratch)}
-    log = folder / "instructions.log"
-    for _ in range(2):
-        was_cached = cache.exists()
-        with Worker("the worker under valgrind", log, timeout_s, variables=environment, launcher=launcher) as worker:
-            worker.ask(LOAD, **load)
-            worker.ask(COMPILE_CALL)
-            if was_cached or not cache.exists():
-                worker.ask(_COUNT, calls=calls, rounds=rounds)
-                break
-    # Callgrind numbers its dumps.
-    dumps = sorted(scratch.glob("out.[0-9]*"))
-    if not dumps:
-        raise MeasurementError("callgrind wrote no counts")
-    return min(dumps, key=_total)
 
 
 @contextlib.contextmanager
