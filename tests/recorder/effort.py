@@ -37,7 +37,7 @@ def little_effort(processes: int, *, sampled: bool = True, calibrated: bool = Tr
     stacks = _SECOND_OF_STACKS if sampled else 1
     short = {"processes": processes, "clock_budget_ns": 100_000_000, "samples_per_process": stacks}
     single = replace(request.QUICK, sampled_every=processes, **short)
-    pair = replace(paired.PAIRED, blocks=20, **short)
+    pair = replace(paired.paired_effort(compiles=False), blocks=20, **short)
     points = replace(sweep.QUICK, processes=processes, clock_budget_ns=200_000_000)
     with contextlib.ExitStack() as stack:
         stack.enter_context(warm_workers())

@@ -12,7 +12,7 @@ from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.request import QUICK, STANDARD, Effort, Request
-from overhead_lens.recorder.paired import PAIRED
+from overhead_lens.recorder.paired import paired_effort
 from overhead_lens.studies.check.rerun import request_of
 from overhead_lens.subject import Kind, Subject
 from tests.drawn.captures import META as DRAWN
@@ -30,7 +30,7 @@ def again(**meta: Any) -> Request:
     ("stored", "effort"),
     [
         (asdict(QUICK), QUICK),
-        (asdict(PAIRED), PAIRED),
+        (asdict(paired_effort(compiles=False)), paired_effort(compiles=False)),
         ({"processes": 7, "blocks": 9}, Effort(processes=7, blocks=9)),
         ({}, STANDARD),
         ({"sampled_every": 0}, STANDARD),
