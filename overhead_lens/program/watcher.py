@@ -560,8 +560,11 @@ class StepWatcher:
             self._note(others_ns=self._others_ns, others=self._others)
             self._write_regions()
             self._alive = False
+            # A profiler that is on when the interpreter ends would crash it.
             with suppress(Exception):
-                self._end_plan()
+                if isinstance(self._plan, Generator):
+                    self._plan.close()
+                self._trace.end()
 
     def cores_of(self, pid: int, /) -> set[int]:
         """What ``os.sched_getaffinity`` returns; for the thread with the steps, while it is kept on a core, its cores before."""
@@ -577,12 +580,6 @@ class StepWatcher:
     def silence(self, profile: object) -> None:
         """The program's own profiler is about to begin a step."""
         self._trace.silence(profile)
-
-    def _end_plan(self) -> None:
-        """Let go of what a turn holds: a profiler that is on when the interpreter ends would crash it."""
-        if isinstance(self._plan, Generator):
-            self._plan.close()
-        self._trace.end()
 
     def _note(self, **fields: Any) -> None:
         # A full disk is not the program's concern.

@@ -88,6 +88,9 @@ class Side(Recording):
         request, workload = self.request, self.workload
         assert workload is not None
         folder = folder or self.folder
+        size = request.displaced_bytes
+        displaced = f"caches displaced by {format_bytes(size)}" if size else HOT_CACHES
+        caches = {} if size is None else {"caches": displaced}
         notes = {instrument.name: instrument.write(folder) for instrument in self.instruments}
         meta = CaptureMeta(
             subject=subject_of(workload),
@@ -99,7 +102,7 @@ class Side(Recording):
             instruments={name: msgspec.to_builtins(note) for name, note in notes.items() if note is not None},
             warnings=self.all_warnings,
             recorded_with=recorded_with,
-            **provenance(request, {**self.runtime, **_caches(request)}, started),
+            **provenance(request, {**self.runtime, **caches}, started),
         )
         write_meta(folder, CAPTURE, meta)
         return folder
@@ -116,14 +119,6 @@ def get_ready(workers: Sequence[tuple[Side, Process]], meanwhile: Callable[[], N
         worker.send(WARM_UP)
     for side, worker in workers:
         side.note_warm_up(worker)
-
-
-def _caches(request: Request) -> dict[str, str]:
-    """The state of the caches before each call, for the environment; empty if not requested."""
-    if request.displaced_bytes is None:
-        return {}
-    size = request.displaced_bytes
-    return {"caches": f"caches displaced by {format_bytes(size)}" if size else HOT_CACHES}
 
 
 def subject_of(workload: Workload) -> Subject:

@@ -78,20 +78,14 @@ def record(
         try:
             _measure(side, listener, watch, started)
         except EndedEarly:
-            if watch is None or not _is_worth_keeping(side):
+            processes = len({row["process"] for row in side.of(Clock).rows})
+            if watch is None or not processes:
                 raise
+            side.warnings.append(f"interrupted after {processes} timed process{'es' * (processes > 1)}")
         finally:
             shutil.rmtree(folder / _SO_FAR, ignore_errors=True)
         listener.step("writing the capture")
         return side.write(started)
-
-
-def _is_worth_keeping(side: Side) -> bool:
-    """Whether an interrupted recording has a timed process; if so, its report will say that more were meant to be."""
-    processes = len({row["process"] for row in side.of(Clock).rows})
-    if processes:
-        side.warnings.append(f"interrupted after {processes} timed process{'es' * (processes > 1)}")
-    return processes > 0
 
 
 def _measure(side: Side, listener: Listener, watch: Watch | None, started: datetime) -> None:
@@ -134,20 +128,16 @@ def _measure_turns(side: Side, turns: Sequence[Turn], listener: Listener, ends: 
         traced = [] if beside else traced
         measured += group
         ended = ends(len(measured) + turns[0].process)
-    _finish(side, measured, traced)
-    if ended:
-        side.give_turns(When.LAST, measured[-1].process, measured[-1].worker)
-    return ended
-
-
-def _finish(side: Side, measured: Sequence[Turn], traced: Sequence[tuple[When, Turn]]) -> None:
-    """Run the instruments that need the machine for themselves, in processes that have been sampled."""
+    # What follows needs the machine for itself.
     _look_into(side, traced, [None])
     for turn in measured:
         if turn.process == 0:
             side.give_turns(When.TRACED, 0, turn.worker)
     for turn in measured:
         side.give_turns(When.CHANGED, turn.process, turn.worker)
+    if ended:
+        side.give_turns(When.LAST, measured[-1].process, measured[-1].worker)
+    return ended
 
 
 def _look_into(side: Side, jobs: Sequence[tuple[When, Turn]], cores: Sequence[int | None]) -> None:
