@@ -68,9 +68,10 @@ def _why_not_imported(error: BaseException, module: str) -> str:
     """One line that names the file and line at fault, or the missing module."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return f"no module {module!r}, neither in {Path.cwd()} nor where Python finds packages: {error}"
-    path = _first_file_in(error)
-    if path is not None:
-        return _why_not_executed(error, path)
+    # The first that the import ran.
+    file = next((file for file, _ in _frames(error) if file != __file__ and not _is_importlib(file)), None)
+    if file is not None:
+        return _why_not_executed(error, Path(file))
     if isinstance(error, SyntaxError) and error.filename:
         return _why_not_executed(error, Path(error.filename))
     return f"module {module!r} cannot be imported: {in_one_line(error)}"
@@ -78,7 +79,7 @@ def _why_not_imported(error: BaseException, module: str) -> str:
 
 def _why_not_executed(error: BaseException, path: Path) -> str:
     """One line that names the line of ``path`` at fault, imports included."""
-    line = _line_in(error, path)
+    line = next((line for file, line in reversed(_frames(error)) if file == str(path)), None)
     message = " ".join(str(error).split())
     if isinstance(error, SyntaxError) and line is None:
         return f"{path}:{error.lineno or 1}: syntax error: {error.msg}"
@@ -97,22 +98,10 @@ def _why_not_executed(error: BaseException, path: Path) -> str:
     return f"{path}:{line or 1}: {in_one_line(error)}{hint}"
 
 
-def _line_in(error: BaseException, path: Path) -> int | None:
-    """The last line of ``path`` in the error's traceback, if any."""
-    lines = [line for file, line in _frames(error) if file == str(path)]
-    return lines[-1] if lines else None
-
-
-def _first_file_in(error: BaseException) -> Path | None:
-    """The first file that the import ran, if any."""
-    files = [file for file, _ in _frames(error) if file != __file__ and not _is_importlib(file)]
-    return Path(files[0]) if files else None
-
-
 def _is_importlib(file: str) -> bool:
     return file.startswith("<frozen") or Path(file).parent.name == "importlib"
 
 
-def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
+def _frames(error: BaseException) -> list[tuple[str, int]]:
     """File and line of each frame of the traceback, outermost first."""
-    return ((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    return [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]

@@ -14,8 +14,7 @@ import inspect
 import itertools
 import textwrap
 import types
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +67,15 @@ def graph_calls(once: Callable[[], object]) -> list[GraphCall]:
         from torch._inductor.output_code import CompiledFxGraph
     except ImportError:
         raise MeasurementError("this torch keeps compiled graphs elsewhere (no torch._inductor.output_code)") from None
-    graphs = [graph for graph in gc.get_objects() if type(graph) is CompiledFxGraph]
+    graphs = [(graph, graph.current_callable) for graph in gc.get_objects() if type(graph) is CompiledFxGraph]
     seen: list[GraphCall] = []
-    with _recording(graphs, seen):
+    try:
+        for graph, call in graphs:
+            graph.current_callable = _noted(call, seen)
         once()
+    finally:
+        for graph, call in graphs:
+            graph.current_callable = call
     if not seen:
         raise MeasurementError("the compiled call runs no module that Inductor generated")
     return seen
@@ -167,18 +171,6 @@ def by_ctypes(kernels: Sequence[KernelCall]) -> Callable[[], object]:
                 raise MeasurementError(f"{kernel.name} takes a {type(value).__name__}")
         lines.append(f"k{at}({', '.join(arguments)})")
     return _function(lines, names)
-
-
-@contextmanager
-def _recording(graphs: Sequence[Any], seen: list[GraphCall]) -> Iterator[None]:
-    before = [(graph, graph.current_callable) for graph in graphs]
-    try:
-        for graph, call in before:
-            graph.current_callable = _noted(call, seen)
-        yield
-    finally:
-        for graph, call in before:
-            graph.current_callable = call
 
 
 def _noted(call: Callable[[list[Any]], Any], seen: list[GraphCall]) -> Callable[[list[Any]], Any]:
