@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -60,40 +60,26 @@ def region(name: str) -> Region:
     return _UNWATCHED if watcher is None else _Watched(watcher, name)
 
 
-class Region(Protocol):
-    """Context manager and decorator."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
-    ) -> None: ...
-
-    def __call__(self, function: _F, /) -> _F:
-        """Make every call of a function a region; without ``run``, or of an asynchronous generator, the function itself."""
-
-
-class _Unwatched:
-    """The region that is used without ``run``; it does nothing."""
+class Region:
+    """Context manager and decorator; without ``run`` it does nothing."""
 
     __slots__ = ()
 
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         pass
 
-    def __call__(self, function: _F) -> _F:
+    def __call__(self, function: _F, /) -> _F:
+        """Make every call of a function a region; without ``run``, or of an asynchronous generator, the function itself."""
         return function
 
 
-_UNWATCHED = _Unwatched()
+_UNWATCHED = Region()
 
 
-class _Watched:
+class _Watched(Region):
     """A region that is reported to the watcher."""
 
     __slots__ = ("_name", "_watcher")
@@ -105,12 +91,10 @@ class _Watched:
         frame = sys._getframe(1)
         self._watcher.enter(self._name, frame.f_code, frame.f_lineno, tuple(_callers(frame)))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._watcher.leave(self._name)
 
-    def __call__(self, function: _F) -> _F:
+    def __call__(self, function: _F, /) -> _F:
         watcher, name = self._watcher, self._name
 
         @contextmanager

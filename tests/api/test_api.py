@@ -45,7 +45,7 @@ def test_importing_it_loads_neither_torch_nor_pandas() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = ["advise", "analyze", "attach", "compare", "load", "profile", "region", "step"]
-    assert done.stdout == f"{names} None _Unwatched []\n"
+    assert done.stdout == f"{names} None Region []\n"
 
 
 def test_every_name_is_there_and_no_other() -> None:
