@@ -13,9 +13,11 @@ than that::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
 
 from overhead_lens.budget.model import InstructionBudget, InstructionCategory
+from overhead_lens.contract import Rounded, derive
 from overhead_lens.errors import require
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
@@ -34,47 +36,38 @@ class InstructionContributor:
 
 @dataclass(frozen=True, slots=True)
 class InstructionChange:
-    """One category in instructions per call."""
+    """A category's difference in instructions per call."""
 
     category: str
     base_count: int
     new_count: int
-    contributors: tuple[InstructionContributor, ...] = ()
+    moved: tuple[InstructionContributor, ...]
+    delta_count: int = field(init=False)
 
-    @property
-    def delta_count(self) -> int:
-        """New less base."""
-        return self.new_count - self.base_count
+    def __post_init__(self) -> None:
+        derive(self, delta_count=self.new_count - self.base_count)
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionDelta:
-    """The difference of two budgets in instructions per call, new less base.
-
-    Attributes:
-        verdict: ``more``, ``fewer`` or ``same``.
-        host: Every category in the taxonomy's order.
-        blame: Categories that changed in the verdict's direction, largest first; empty for ``same``.
-        sentence: The difference in words.
-    """
+    """The difference in instructions per call."""
 
     base_count: int
     new_count: int
-    verdict: str
-    host: tuple[InstructionChange, ...]
-    blame: tuple[str, ...]
+    delta_count: int = field(init=False)
+    ratio: Annotated[float | None, Rounded(6)] = field(init=False)
+    verdict: str  # ``more``, ``fewer`` or ``same``.
+    host: tuple[InstructionChange, ...]  # Every category in the taxonomy's order.
+    blame: tuple[str, ...]  # Categories that changed in the verdict's direction, largest first; empty for ``same``.
     sentence: str
 
     def __post_init__(self) -> None:
+        ratio = self.new_count / self.base_count if self.base_count else None
+        derive(self, delta_count=self.new_count - self.base_count, ratio=ratio)
         names = tuple(change.category for change in self.host)
         require(names == HOST_CATEGORIES, "a difference in instructions lists every category once, in order")
         closes = sum(change.delta_count for change in self.host) == self.delta_count
         require(closes, "the categories' differences in instructions do not sum to the call's")
-
-    @property
-    def delta_count(self) -> int:
-        """New less base."""
-        return self.new_count - self.base_count
 
 
 def compare_instructions(base: InstructionBudget, new: InstructionBudget) -> InstructionDelta:
@@ -112,8 +105,8 @@ def signed_share(count: float, base_count: int) -> str:
 
 def _change(before: InstructionCategory, after: InstructionCategory) -> InstructionChange:
     old, recent = ({frame.frame: frame.count for frame in side.frames} for side in (before, after))
-    contributors = tuple(InstructionContributor(*change) for change in changed(old, recent)[:_MOST])
-    return InstructionChange(before.category, before.count, after.count, contributors)
+    moved = tuple(InstructionContributor(*change) for change in changed(old, recent)[:_MOST])
+    return InstructionChange(before.category, before.count, after.count, moved)
 
 
 def _blame(host: Sequence[InstructionChange], delta: int, margin: float) -> tuple[str, ...]:

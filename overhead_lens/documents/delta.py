@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from overhead_lens.comparison import factors as factoring
-from overhead_lens.comparison import instructions as counting
 from overhead_lens.comparison import model
-from overhead_lens.comparison.instructions import InstructionContributor
-from overhead_lens.contract import Ratio, Rounded, ShareOfTime, Tenths, TenthsInterval, Thousandths
+from overhead_lens.comparison.factors import Factors
+from overhead_lens.comparison.instructions import InstructionDelta
+from overhead_lens.contract import Ratio, ShareOfTime, Tenths, TenthsInterval
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
 from overhead_lens.documents.common import Document, Row, fill
 from overhead_lens.studies.check.limits import CountOutcome, Finding, TimeOutcome
@@ -49,51 +48,6 @@ class CategoryDelta(Row, frozen=True):
     contributors: list[Move] = field(name="moved")
 
 
-class Factor(Row, frozen=True):
-    """A part of the difference of two variants that do the same work; the parts sum to the walls."""
-
-    name: str
-    base_ns: int
-    new_ns: int
-    delta_ns: int
-    per_unit_ns: Thousandths
-    share: ShareOfTime
-    ratio_without: Ratio | None
-
-
-class Factors(Row, frozen=True):
-    """What the ratio of two variants is made of, ns per call; ``per_unit_ns`` is per unit of work."""
-
-    units: int
-    base_ns: int
-    new_ns: int
-    delta_ns: int
-    parts: list[Factor]
-
-
-class CountCategoryDelta(Row, frozen=True):
-    """A category's difference in instructions per call."""
-
-    category: str
-    base_count: int
-    new_count: int
-    contributors: list[InstructionContributor] = field(name="moved")
-    delta_count: int
-
-
-class CountDelta(Row, frozen=True):
-    """The difference in instructions per call."""
-
-    base_count: int
-    new_count: int
-    delta_count: int
-    ratio: Annotated[float | None, Rounded(6)]
-    verdict: str
-    host: list[CountCategoryDelta]
-    blame: list[str]
-    sentence: str
-
-
 class Limit(Row, frozen=True, kw_only=True):
     """What the call or a category may take more, and what it took more: ns or instructions per call."""
 
@@ -124,7 +78,7 @@ class DeltaDocument(Document, frozen=True, kw_only=True):
     sentence: str
     detectable_share: ShareOfTime
     factors: Factors | None
-    instructions: CountDelta | None
+    instructions: InstructionDelta | None
     warnings: list[str]
     limits: list[Limit] | UnsetType = UNSET
     regressed: bool | UnsetType = UNSET
@@ -144,8 +98,6 @@ def delta_document(delta: model.Delta, **check: Any) -> DeltaDocument:
             "ci95_ns": delta.wall_ci95_ns,
             "ratio": delta.ratio,
         },
-        factors=None if delta.factors is None else _factors(delta.factors),
-        instructions=None if delta.instructions is None else count_delta(delta.instructions),
         **check,
     )
 
@@ -164,25 +116,6 @@ def limit(finding: Finding) -> Limit:
     return msgspec.convert({"name": finding.limit.name, **amounts, "state": finding.state}, Limit)
 
 
-def count_delta(delta: counting.InstructionDelta) -> CountDelta:
-    """A difference in whole instructions per call."""
-    return fill(CountDelta, delta, ratio=delta.new_count / delta.base_count if delta.base_count else None)
-
-
-def _factors(factors: factoring.Factors) -> Factors:
-    parts = [
-        fill(
-            Factor,
-            part,
-            per_unit_ns=part.delta_ns / factors.units,
-            share=factors.share(part),
-            ratio_without=factors.ratio_without(part),
-        )
-        for part in factors.parts
-    ]
-    return fill(Factors, factors, parts=parts)
-
-
 class CountsDocument(Document, frozen=True, kw_only=True):
     """The outcome of a check in instructions: ``base`` and ``new`` are directories, ``calls`` were counted on either side."""
 
@@ -191,16 +124,12 @@ class CountsDocument(Document, frozen=True, kw_only=True):
     base: str
     new: str
     calls: int
-    instructions: CountDelta
+    instructions: InstructionDelta
     limits: list[Limit]
     regressed: bool
 
 
 def counts_document(outcome: CountOutcome) -> CountsDocument:
     """The document of a check in instructions."""
-    return fill(
-        CountsDocument,
-        outcome,
-        instructions=count_delta(outcome.delta),
-        limits=[limit(finding) for finding in outcome.findings],
-    )
+    limits = [limit(finding) for finding in outcome.findings]
+    return fill(CountsDocument, outcome, instructions=outcome.delta, limits=limits)

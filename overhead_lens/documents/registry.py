@@ -37,6 +37,8 @@ _NAMES = {
     "Batches": "AtBatches",
     "CriticalPath": "Path",
     "DeviceBudget": "Device",
+    "InstructionChange": "CountCategoryDelta",
+    "InstructionDelta": "CountDelta",
     "Shortfall": "Figure",
     "ModuleClass": "OfClass",
     "ModuleTime": "ModuleTimes",

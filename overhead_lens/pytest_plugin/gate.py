@@ -255,7 +255,7 @@ def _changes(delta: Delta | InstructionDelta) -> Iterator[tuple[int, str, str]]:
             yield change.size_ns, change.category, _line(change.category, change.size_ns, frames, format_signed_ns)
         return
     for counted in delta.host:
-        size, functions = counted.delta_count, [(each.delta_count, each.name) for each in counted.contributors]
+        size, functions = counted.delta_count, [(each.delta_count, each.name) for each in counted.moved]
         yield size, counted.category, _line(counted.category, size, functions, signed_count)
 
 

@@ -36,7 +36,7 @@ def counted(frames: dict[str, dict[str, int]] | None = None, **counts: int) -> I
 
 
 def guard_moves(delta: InstructionDelta) -> tuple[InstructionContributor, ...]:
-    return delta.host[HOST_CATEGORIES.index("guard")].contributors
+    return delta.host[HOST_CATEGORIES.index("guard")].moved
 
 
 BASE = counted({"guard": {"check": 900, "lookup": 100}}, python=9_000, guard=1_000)

@@ -171,7 +171,7 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
     rows = []
     for change in delta.host:
         if change.base_count or change.new_count:
-            most = _first(f"{signed_count(each.delta_count)} {each.name}" for each in change.contributors)
+            most = _first(f"{signed_count(each.delta_count)} {each.name}" for each in change.moved)
             counts = _counts(change.base_count, change.new_count, delta)
             rows.append(row(text(change.category, change.category), *counts, most))
     total = sum_row("sum", *_counts(delta.base_count, delta.new_count, delta), "")
@@ -200,13 +200,12 @@ def _factors(factors: Factors | None) -> list[Section]:
 
 def _factor(part: Factor, factors: Factors) -> Row:
     per_unit = (time(part.base_ns / factors.units), time(part.new_ns / factors.units))
-    ratio = factors.ratio_without(part)
     return row(
         text(part.name, part.name),
         *per_unit,
-        signed(part.delta_ns / factors.units),
-        f"{factors.share(part):.0%}",
-        "" if ratio is None else f"{ratio:.1f}x",
+        signed(part.per_unit_ns),
+        f"{part.share:.0%}",
+        "" if part.ratio_without is None else f"{part.ratio_without:.1f}x",
     )
 
 
