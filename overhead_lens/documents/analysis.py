@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from overhead_lens.contract import ShareOfTime
 from overhead_lens.documents.common import Document, Row, fill
@@ -66,7 +66,7 @@ class Step(Row, frozen=True):
     start_ns: int
     wall_ns: int
     host: list[Category]
-    device: list[DeviceBudget]
+    devices: list[DeviceBudget] = field(name="device")
 
 
 class Module(Row, frozen=True):
@@ -113,13 +113,13 @@ class Trace(Row, frozen=True):
     window: Window | None
     host: list[Category]
     threads: list[Thread]
-    device: list[DeviceBudget]
+    devices: list[DeviceBudget] = field(name="device")
     steps: list[Step]
     operators: list[Cost] | UnsetType = UNSET
     kernels: list[Cost] | UnsetType = UNSET
     memory: list[DeviceMemory] | UnsetType = UNSET
     modules: Modules | None = None
-    collectives: list[CollectiveCost] | UnsetType = UNSET
+    collective_costs: list[CollectiveCost] | UnsetType = field(name="collectives", default=UNSET)
     counters: Counters | UnsetType = UNSET
     critical_path: CriticalPath | None = None
     findings: list[Finding] | UnsetType = UNSET
@@ -179,11 +179,10 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         window=fill(Window, result.window, steps=len(result.steps)),
         host=_host(result.host),
         threads=[fill(Thread, thread, host=_host(thread.host)) for thread in result.threads[1:]],
-        device=result.devices,
         modules=_modules(result.modules),
-        collectives=result.collective_costs,
         steps=[
-            fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
+            fill(Step, step.window, step=step.step, host=_host(step.host), devices=step.devices)
+            for step in result.steps
         ],
     )
 

@@ -61,8 +61,9 @@ RowType = TypeVar("RowType", bound=Row)
 
 def fill(kind: type[RowType], source: object, **others: Any) -> RowType:
     """A row from the attributes of ``source`` that are called like its fields, and from ``others``."""
-    own = {name: getattr(source, name) for name in kind.__struct_fields__ if hasattr(source, name)}
-    return msgspec.convert({**own, **others}, kind, from_attributes=True)
+    keys = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    values = {name: getattr(source, name) for name in keys if hasattr(source, name)} | others
+    return msgspec.convert({keys[name]: value for name, value in values.items()}, kind, from_attributes=True)
 
 
 def finite_interval(interval: Interval | None) -> tuple[float | None, float | None] | None:

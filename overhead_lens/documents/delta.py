@@ -124,12 +124,11 @@ class CountsDocument(Document, frozen=True, kw_only=True):
     base: str
     new: str
     calls: int
-    instructions: InstructionDelta
+    delta: InstructionDelta = field(name="instructions")
     limits: list[Limit]
     regressed: bool
 
 
 def counts_document(outcome: CountOutcome) -> CountsDocument:
     """The document of a check in instructions."""
-    limits = [limit(finding) for finding in outcome.findings]
-    return fill(CountsDocument, outcome, instructions=outcome.delta, limits=limits)
+    return fill(CountsDocument, outcome, limits=[limit(finding) for finding in outcome.findings])

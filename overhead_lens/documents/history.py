@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec import field
+
 from overhead_lens.captures.collection import Skipped
 from overhead_lens.documents.common import Document, Interval, Row, fill
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, PERMUTATIONS, Level, LevelShift
@@ -25,9 +27,9 @@ class Method(Row, frozen=True):
 class Point(Row, frozen=True):
     """A capture: ns per call of the wall and each category; ``reference_ns`` is the reference loop beside it."""
 
-    capture: str
+    path: str = field(name="capture")
     started: str
-    git_commit: str | None
+    commit: str | None = field(name="git_commit")
     ns: dict[str, float]
     ci95_ns: dict[str, Interval]
     reference_ns: float
@@ -36,8 +38,8 @@ class Point(Row, frozen=True):
 class Place(Row, frozen=True):
     """A capture and its commit."""
 
-    capture: str
-    git_commit: str | None
+    path: str = field(name="capture")
+    commit: str | None = field(name="git_commit")
 
 
 class ChangePoint(Row, frozen=True):
@@ -60,9 +62,9 @@ class Segment(Row, frozen=True):
     """Captures on one machine with one torch, and the levels of each series between changes."""
 
     environment: dict[str, Any]
-    captures: list[Point]
+    points: list[Point] = field(name="captures")
     levels: dict[str, list[Level]]
-    change_points: list[ChangePoint]
+    changes: list[ChangePoint] = field(name="change_points")
 
 
 class Series(Row, frozen=True):
@@ -80,7 +82,7 @@ class HistoryDocument(Document, frozen=True, kw_only=True):
     directory: str
     per: Literal["call"] = "call"
     unit: Literal["ns"] = "ns"
-    captures: int
+    capture_count: int = field(name="captures")
     method: Method = Method()
     series: list[Series]
     skipped: list[Skipped]
@@ -90,20 +92,10 @@ class HistoryDocument(Document, frozen=True, kw_only=True):
 def history_document(history: analysis.History) -> HistoryDocument:
     """The document of a history."""
     series = [fill(Series, each, segments=[_segment(segment) for segment in each.segments]) for each in history.series]
-    return fill(HistoryDocument, history, captures=history.capture_count, series=series)
+    return fill(HistoryDocument, history, series=series)
 
 
 def _segment(segment: analysis.Segment) -> Segment:
-    changes = [_change_point(change) for change in segment.changes]
-    return fill(Segment, segment, captures=[_point(point) for point in segment.points], change_points=changes)
-
-
-def _point(point: analysis.Point) -> Point:
-    started = point.started.isoformat()
-    return Point(point.path, started, point.commit, dict(point.ns), dict(point.ci95_ns), point.reference_ns)
-
-
-def _change_point(change: analysis.HistoryChange) -> ChangePoint:
-    points = {"before": change.before, "after": change.after, "likely": change.likely}
-    places = {name: Place(point.path, point.commit) for name, point in points.items()}
-    return fill(ChangePoint, change, **places)
+    return fill(
+        Segment, segment, points=[fill(Point, each, started=each.started.isoformat()) for each in segment.points]
+    )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from msgspec import field
+
 from overhead_lens.budget.model import DeviceKernel, DeviceShare
 from overhead_lens.contract import Ratio, TenthsInterval, Thousandths
 from overhead_lens.documents import process
@@ -65,9 +67,9 @@ class StepDevice(Row, frozen=True):
     idle_ns: int
     kinds: Kinds
     idle_blame: dict[str, int]
-    events: Thousandths
-    launches: Thousandths
-    graph_launches: Thousandths
+    events_per_call: Thousandths = field(name="events")
+    launches_per_call: Thousandths = field(name="launches")
+    graph_launches_per_call: Thousandths = field(name="graph_launches")
     launch_median_ns: int
     launch_p99_ns: int
     top: list[DeviceKernel]
@@ -87,15 +89,15 @@ class TracedStep(Row, frozen=True):
     step: int
     start_ns: int
     wall_ns: int
-    device: list[DeviceBudget]
+    devices: list[DeviceBudget] = field(name="device")
 
 
 class Traced(Row, frozen=True):
     """The traced steps together, as recorded: what ``analyze`` says of ``kineto.json.gz`` about devices."""
 
-    device: list[DeviceBudget]
+    devices: list[DeviceBudget] = field(name="device")
     steps: list[TracedStep]
-    collectives: list[CollectiveCost]
+    collective_costs: list[CollectiveCost] = field(name="collectives")
     findings: list[Finding]
     launch_figures: list[DeviceLaunches]
     issues: dict[str, int]
@@ -150,28 +152,18 @@ def _devices(run_device: RunDevice | None) -> Devices | None:
     if run_device is None:
         return None
     analysis = run_device.analysis
-    steps = [fill(TracedStep, step.window, step=step.step, device=step.devices) for step in analysis.steps]
+    steps = [fill(TracedStep, step.window, step=step.step, devices=step.devices) for step in analysis.steps]
     return fill(
         Devices,
         run_device,
         devices=_rows(run_device.devices),
         regions=[fill(RegionDevices, region, devices=_rows(region.devices)) for region in run_device.regions],
-        traced=fill(Traced, analysis, device=analysis.devices, steps=steps, collectives=analysis.collective_costs),
+        traced=fill(Traced, analysis, steps=steps),
     )
 
 
 def _rows(devices: Sequence[DeviceShare]) -> list[StepDevice]:
-    return [
-        fill(
-            StepDevice,
-            device,
-            kinds=device,
-            events=device.events_per_call,
-            launches=device.launches_per_call,
-            graph_launches=device.graph_launches_per_call,
-        )
-        for device in devices
-    ]
+    return [fill(StepDevice, device, kinds=device) for device in devices]
 
 
 class RanksDocument(Document, frozen=True, kw_only=True):
