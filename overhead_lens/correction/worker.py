@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -57,8 +57,11 @@ _DISPLACED = {
 
 _DEVICE_CALLS = 300
 
+# The names of operators that are also called alone: those after the first of ``_operators``.
+_ALONE = ("view", "ones", "t", "detach", "empty_like", "clone", "mm", "stack", "split", "mean")
+
 Call = Callable[[], object]
-_Times = TypeVar("_Times")
+_Times = tuple[float, float]
 
 
 @threads_in_use(1)
@@ -78,18 +81,14 @@ def costs_here(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     """
     calls, reasons = _calls(compiled=compiled)
     of_fault_ns = fault_ns()
-    rows = [
-        {
-            "flags": name,
-            "kind": kind,
-            "name": label,
-            "fault_ns": of_fault_ns,
-            **_row(call, FLAGS[name], _CALLS_OF.get(kind, _CALLS)),
-        }
-        for name in flags
-        for kind, label, call in calls
-        if _ONLY_UNDER.get(kind, name) == name
-    ]
+    rows: list[dict[str, Any]] = []
+    for name in flags:
+        for kind, label, call in calls:
+            if _ONLY_UNDER.get(kind, name) == name:
+                count = _CALLS_OF.get(kind, _CALLS)
+                timed = partial(_timed, make_measured_loop(0), call, count)
+                times = _row(timed, count, activities=[ProfilerActivity.CPU], **FLAGS[name])
+                rows.append({"flags": name, "kind": kind, "name": label, "fault_ns": of_fault_ns, **times})
     if _DISPLACED_FLAGS in flags:
         rows += [
             {"flags": _DISPLACED_FLAGS, "kind": _DISPLACED[kind, label], "name": label, **_displaced_row(call, count)}
@@ -100,9 +99,8 @@ def costs_here(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     return {"rows": rows, "reasons": reasons}
 
 
-def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
-    timed = partial(_timed, make_measured_loop(0), call, calls)
-    bare, traced, recorded = _in_turns(timed, activities=[ProfilerActivity.CPU], **flags)
+def _row(timed: Callable[[], _Times], calls: int, **profiler: Any) -> dict[str, Any]:
+    bare, traced, recorded = _in_turns(timed, **profiler)
     return {
         "bare_ns": [ns for ns, _ in bare],
         "traced_ns": [ns for ns, _ in traced],
@@ -128,23 +126,19 @@ def _device_rows() -> list[dict[str, Any]]:
     # Stream.query is a function of Python around it; no public function only launches.
     query, sleep = torch._C._CudaStreamBase.query, torch.cuda._sleep  # noqa: SLF001
     calls = {"device_call": partial(query, torch.cuda.current_stream()), "device_launch": partial(sleep, 0)}
-    return [{"flags": "plain", "kind": kind, "name": kind, **_device_row(call)} for kind, call in calls.items()]
-
-
-def _device_row(call: Call) -> dict[str, Any]:
     both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    bare_ns, traced_ns, recorded = _in_turns(partial(_timed_on_device, call), activities=both)
-    return {"bare_ns": bare_ns, "traced_ns": traced_ns, **_counted(recorded, _DEVICE_CALLS)}
+    rows = {kind: _row(partial(_timed_on_device, call), _DEVICE_CALLS, activities=both) for kind, call in calls.items()}
+    return [{"flags": "plain", "kind": kind, "name": kind, **row} for kind, row in rows.items()]
 
 
-def _timed_on_device(call: Call) -> float:
-    """Ns per call; the device is done then, so that its queue never fills."""
-    ns, _ = _timed(make_measured_loop(0), call, _DEVICE_CALLS)
+def _timed_on_device(call: Call) -> _Times:
+    """As ``_timed``; the device is done then, so that its queue never fills."""
+    times = _timed(make_measured_loop(0), call, _DEVICE_CALLS)
     torch.cuda.synchronize()
-    return ns
+    return times
 
 
-def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
+def _timed(loop: Any, call: Call, calls: int) -> _Times:
     """Ns and page faults per call."""
     faults, _ = usage_of_thread()
     # CPU time: none of the calls waits, and other load on the machine does not count.
@@ -171,7 +165,7 @@ def _displaced_row(call: Call, count: int) -> dict[str, Any]:
     }
 
 
-def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
+def _timed_apart(displace: Call, call: Call) -> _Times:
     """Median ns of a call after a displacement, and of a displacement."""
     calls_ns, copies_ns = [], []
     for _ in range(_DISPLACED_CALLS):
@@ -217,26 +211,17 @@ def _counted(recording: Any, calls: int) -> dict[str, Any]:
 
 def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, str]]:
     """Kind, name and call; and why a kind is missing."""
-    vector, matrix = torch.ones(8), torch.ones(4, 4)
+    vector, operators = torch.ones(8), _operators()
     resolve = torch.ops.aten.resolve_conj.default
     calls: list[tuple[str, str, Call]] = [
         # Does nothing, so its span is the profiler's part inside; its total is that of the slower path through torch.ops.
         ("short_operator", "resolve_conj", lambda: resolve(vector)),
-        *(("operator", f"neg {count}", _in_a_row(count, vector)) for count in (1, 2, 4, 8)),
-        ("operator", "view", lambda: matrix.view(16)),
-        ("operator", "ones", lambda: torch.ones(3)),
-        ("operator", "t", matrix.t),
-        ("operator", "detach", vector.detach),
-        ("operator", "empty_like", lambda: torch.empty_like(vector)),
-        ("operator", "clone", vector.clone),
-        ("operator", "mm", lambda: torch.mm(matrix, matrix)),
-        ("operator", "stack", lambda: torch.stack([vector, vector])),
-        ("operator", "split", lambda: torch.split(matrix, 1)),
-        ("operator", "mean", matrix.mean),
+        *(("operator", f"neg {count}", _in_a_row(operators[:1] * count)) for count in (1, 2, 4, 8)),
+        *(("operator", name, call) for name, call in zip(_ALONE, operators[1:], strict=False)),
         *((_BACKWARD, f"chain of {count}", _chain(count)) for count in (1, 2, 4, 8)),
         *((_BACKWARD, f"{count} leaves", _leaves(count)) for count in (1, 4)),
-        *((_VARIED, f"{count} operators", _varied(count)) for count in (5, 10, 20, 30, 40, 50)),
-        ("annotation", "record_function", _annotated),
+        *((_VARIED, f"{count} operators", _in_a_row(operators[:count])) for count in (5, 10, 20, 30, 40, 50)),
+        ("annotation", "record_function", _annotated_by(torch.profiler.record_function)),
         ("python", "functions", _outer),
         ("python", "builtin", lambda: len(())),
     ]
@@ -256,10 +241,12 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
     return calls, reasons
 
 
-def _in_a_row(count: int, vector: torch.Tensor) -> Call:
+def _in_a_row(operators: Sequence[Call]) -> Call:
+    """A call of operators; many different ones push the profiler's code out of the caches."""
+
     def call() -> None:
-        for _ in range(count):
-            torch.neg(vector)
+        for operator in operators:
+            operator()
 
     return call
 
@@ -278,17 +265,6 @@ def _leaves(count: int) -> Call:
     leaves, one = [torch.ones(8, requires_grad=True) for _ in range(count)], torch.ones(8)
     outputs = [torch.neg(leaf) for leaf in leaves]
     return lambda: torch.autograd.backward(outputs, [one] * count, retain_graph=True)
-
-
-def _varied(count: int) -> Call:
-    """A call of ``count`` different operators, at most fifty, which push the profiler's code out of the caches."""
-    operators = _operators()[:count]
-
-    def call() -> None:
-        for operator in operators:
-            operator()
-
-    return call
 
 
 def _operators() -> list[Call]:
@@ -346,11 +322,6 @@ def _operators() -> list[Call]:
         matrix.triu,
         lambda: vector.masked_fill(mask, 0.0),
     ]
-
-
-def _annotated() -> None:
-    with torch.profiler.record_function("calibration"):
-        pass
 
 
 def _annotated_by(annotation: Any) -> Call:
