@@ -124,13 +124,13 @@ def record_call(
     """
     _check_place("profile")
     with ExitStack() as stack:
-        target, reason = _fresh_target(stack, function, arguments)
-        if target is None and (fresh or instructions):
-            raise UsageError(f"{'fresh=True' if fresh else _COUNTED_FRESH}: {reason}")
-        if target is not None and target.file is not None and not (fresh or instructions):
-            # Loading a script runs it, so only on request.
+        needed = "fresh=True" if fresh else _COUNTED_FRESH if instructions else ""
+        try:
+            target = _fresh_target(stack, function, arguments, needed)
+        except NotFreshError:
             target = None
-        if target is None:
+        # Loading a script runs it, so only on request.
+        if target is None or (target.file is not None and not needed):
             name = name_of(function)
             here = Target(name, module=str(getattr(function, "__module__", "") or ""), name=name)
             request = _request(here, arguments, compile, replace(effort, processes=1), "profile")
@@ -156,9 +156,7 @@ def count_call(
     """
     _check_place("counting")
     with ExitStack() as stack:
-        target, reason = _fresh_target(stack, function, arguments)
-        if target is None:
-            raise UsageError(f"{_COUNTED_FRESH}: {reason}")
+        target = _fresh_target(stack, function, arguments, _COUNTED_FRESH)
         return record_counts(
             replace(_request(target, arguments, compile, QUICK, "profile"), output=output), calls, listener
         )
@@ -221,9 +219,7 @@ def advise(fn: Callable[..., Any], /, *args: Any, compile: bool = False, quick: 
     _check_place("advise")
     with ExitStack() as stack:
         arguments = Arguments(args, kwargs)
-        target, reason = _fresh_target(stack, fn, arguments)
-        if target is None:
-            raise UsageError(f"remedies are tried in fresh processes: {reason}")
+        target = _fresh_target(stack, fn, arguments, "remedies are tried in fresh processes")
         listener = stack.enter_context(progress(quiet=False))
         request = _request(target, arguments, compile, QUICK if quick else STANDARD, "advise")
         return advice_of(record_advice(request, None, default_classifier(), listener), default_classifier())
@@ -333,16 +329,14 @@ def _compare_functions(
     with ExitStack() as stack:
         requests = []
         for function in functions:
-            target, reason = _fresh_target(stack, function, arguments)
-            if target is None:
-                raise UsageError(f"functions are compared in fresh processes: {reason}")
+            target = _fresh_target(stack, function, arguments, "functions are compared in fresh processes")
             requests.append(_request(target, arguments, compile, paired_effort(compiles=compile), "compare"))
         listener = stack.enter_context(progress(quiet=False))
         return measure_pair((requests[0], requests[1]), None, default_classifier(), MARGIN_SHARE, listener).delta
 
 
-def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arguments) -> tuple[Target | None, str]:
-    """The target of fresh processes, its arguments in a file that ``stack`` removes; or None and why there is none."""
+def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arguments, needed: str) -> Target:
+    """The target of fresh processes, its arguments in a file that ``stack`` removes; ``needed`` says why there must be one."""
     if not callable(function):
         kind = type(function).__qualname__
         raise UsageError(f"an object of type {kind} is not a function; `overhead-lens profile NAME` measures scenarios")
@@ -350,11 +344,13 @@ def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arg
         check_state()
         target, content = target_of(function), pickled(arguments)
     except NotFreshError as error:
-        return None, str(error)
+        if not needed:
+            raise
+        raise UsageError(f"{needed}: {error}") from None
     file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overhead-lens-")), "arguments.pickle")
     file.write_bytes(content)
     file.with_suffix(VALUES).write_text(json.dumps(values_of(function)), encoding="utf-8")
-    return replace(target, arguments=file), ""
+    return replace(target, arguments=file)
 
 
 def _request(target: Target, arguments: Arguments, compiles: bool, effort: Effort, command: str) -> Request:

@@ -148,19 +148,15 @@ def parse_value(name: str, kind: Any, text: str) -> Any:
         return values[text.lower()]
     if kind is str:
         return text
-    if kind in (int, float):
-        return _parse_number(name, kind, text)
-    raise UsageError(f"parameter {name} has type {kind!r}, which cannot be set from the command line")
-
-
-def _parse_number(name: str, kind: type, text: str) -> int | float:
+    if kind not in (int, float):
+        raise UsageError(f"parameter {name} has type {kind!r}, which cannot be set from the command line")
     try:
-        value: int | float = float(text) if kind is float else int(text)
+        number: int | float = kind(text)
     except ValueError:
         raise UsageError(f"parameter {name} must be of type {kind.__name__}, not {text!r}") from None
-    if isinstance(value, float) and not math.isfinite(value):
+    if kind is float and not math.isfinite(number):
         raise UsageError(f"parameter {name} must be finite, not {text!r}")
-    return value
+    return number
 
 
 def nearest(name: str, known: typing.Iterable[str]) -> str:

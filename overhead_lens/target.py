@@ -12,10 +12,11 @@ from __future__ import annotations
 import difflib
 import importlib.machinery
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -68,27 +69,14 @@ class Target:
 
     def to_json(self) -> dict[str, Any]:
         """The target as JSON values."""
-        return {
-            "text": self.text,
-            "file": None if self.file is None else str(self.file),
-            "module": self.module,
-            "name": self.name,
-            "inputs": None if self.inputs is None else self.inputs.to_json(),
-            "arguments": None if self.arguments is None else str(self.arguments),
-        }
+        values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Target:
         """The target of ``to_json``."""
-        file, inputs, arguments = values["file"], values["inputs"], values["arguments"]
-        return cls(
-            text=values["text"],
-            file=None if file is None else Path(file),
-            module=values["module"],
-            name=values["name"],
-            inputs=None if inputs is None else cls.from_json(inputs),
-            arguments=None if arguments is None else Path(arguments),
-        )
+        kinds: dict[str, Callable[[Any], Any]] = {"file": Path, "arguments": Path, "inputs": cls.from_json}
+        return cls(**{name: kinds[name](value) if name in kinds and value else value for name, value in values.items()})
 
 
 def builtin_folder() -> Path:

@@ -97,11 +97,8 @@ def net_shifts_ns(shifts: FrameShifts) -> dict[str, float]:
 
 def _matrix(budget: Budget, keys: Sequence[tuple[str, str]]) -> Floats:
     """Stacks by frame and process, shape ``(frames, processes)``."""
-    processes = len(next(iter(budget.process_stacks.values()), ()))
-    counts = np.zeros((len(keys), processes))
-    for row, key in zip(counts, keys, strict=True):
-        row[:] = budget.process_stacks.get(key, 0.0)
-    return counts
+    none = np.zeros(len(next(iter(budget.process_stacks.values()), ())))
+    return np.array([budget.process_stacks.get(key, none) for key in keys]).reshape(len(keys), len(none))
 
 
 def _by_faults(keys: Sequence[tuple[str, str]], counts: Floats, error: float) -> Floats:
