@@ -17,8 +17,6 @@ class OverheadLensError(Exception):
 class UsageError(OverheadLensError):
     """Wrong usage or input: the user can mend it and run the command again."""
 
-    exit_code = EXIT_USAGE
-
 
 class MismatchError(UsageError):
     """Two captures differ in more than the code: machine, versions or sizes."""

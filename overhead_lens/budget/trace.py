@@ -29,7 +29,6 @@ from overhead_lens.correction.event_cost import (
     EventCost,
     equal_cost,
     event_class,
-    uniform_costs,
 )
 from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.instruments.trace.record import Traced
@@ -110,7 +109,7 @@ def trace_budget(
     faults_ns = (timing.traced_faults - timing.bare_faults) * timing.fault_ns
     taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns - pauses.within(window)
     if not costs:
-        costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
+        costs = {OPERATOR_NESTED: equal_cost(max(0.0, taken_ns) / max(1, len(host)))}
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, nesting = _without(sweep(start, dur, window), pauses), Nesting(start, dur)
     parent, attributed = nesting.parent, _attributed(host, nesting.parent, classifier)

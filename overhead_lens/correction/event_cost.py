@@ -121,8 +121,3 @@ def event_class(name: str, category: str, *, outer: bool, launches: bool = False
 def equal_cost(total_ns: float) -> EventCost:
     """A cost of which nothing is known but its sum: half of it inside, and as much uncertain."""
     return EventCost(total_ns, total_ns / 2, total_ns / 2)
-
-
-def uniform_costs(total_ns: float) -> dict[str, EventCost]:
-    """The same cost for every event, half of it inside: for a capture without a calibration."""
-    return {OPERATOR_NESTED: equal_cost(total_ns)}
