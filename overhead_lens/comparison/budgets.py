@@ -20,7 +20,7 @@ from overhead_lens.stats.shift import Shift, level, paired_shift, unpaired_shift
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory, Part
-from overhead_lens.units import round_to_sum
+from overhead_lens.units import proportional, round_to_sum
 
 # Smaller drifts are not corrected: the reference loop itself differs between processes.
 DRIFT_SHARE = 0.005
@@ -265,10 +265,8 @@ def rescaled(breakdown: Breakdown, wall_ns: int) -> Breakdown:
     scale = wall_ns / breakdown.wall.ns if breakdown.wall.ns else 0.0
     if scale == 1.0 or (breakdown.wall.ns == 0 and wall_ns == 0):
         return breakdown
-    weights = [category.ns * scale for category in breakdown.host]
-    if not breakdown.wall.ns:
-        weights[-1] = float(wall_ns)
-    sizes = round_to_sum(weights, wall_ns)
+    *weights, last = [category.ns for category in breakdown.host]
+    sizes = proportional([*weights, last if breakdown.wall.ns else 1], wall_ns)
     return replace(
         breakdown,
         wall=replace(breakdown.wall, ns=wall_ns, ci95_ns=breakdown.wall.scaled(scale)),
@@ -280,8 +278,7 @@ def rescaled(breakdown: Breakdown, wall_ns: int) -> Breakdown:
 
 def _rescaled_category(category: HostCategory, ns: int, scale: float) -> HostCategory:
     low, high = (bound * scale for bound in category.ci95_ns)
-    own = ns / category.ns if category.ns else 0.0
-    sizes = round_to_sum([part.ns * own for part in category.parts], ns) if category.parts else []
+    sizes = proportional([part.ns for part in category.parts], ns)
     return replace(
         category,
         ns=ns,
@@ -295,8 +292,7 @@ def _rescaled_device(device: DeviceShare, wall_ns: int) -> DeviceShare:
     """The device with the same busy time; its idle time changes."""
     busy_ns = min(device.busy_ns, wall_ns)
     idle_ns = wall_ns - busy_ns
-    scale = idle_ns / device.idle_ns if device.idle_ns else 0.0
-    causes = list(device.idle_blame)
-    sizes = round_to_sum([device.idle_blame[cause] * scale for cause in causes], idle_ns) if device.idle_ns else []
-    blame = dict(zip(causes, sizes, strict=True)) if sizes else {"unattributed": idle_ns}
+    blame = {**device.idle_blame, "unattributed": idle_ns}
+    if device.idle_ns:
+        blame = dict(zip(device.idle_blame, proportional(list(device.idle_blame.values()), idle_ns), strict=True))
     return replace(device, busy_ns=busy_ns, idle_ns=idle_ns, idle_blame=blame)

@@ -1,4 +1,8 @@
-"""``overhead-lens/analysis/1``: exported traces, host and device; durations in whole ns."""
+"""Exported traces; durations in whole ns.
+
+``overhead-lens/analysis/1`` is their host and devices, ``overhead-lens/structure/1`` which operators, kernels and launches came,
+went or changed between two of them.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleTime
 from overhead_lens.traces.sequences.model import RepeatedSequence
+from overhead_lens.traces.structure.model import Divided, Side, StructureChange, StructureDelta, Swap
 
 ISSUES = ("partial_overlap", "negative_duration", "unlinked_device_event", "truncated")
 """Reasons that are listed also where their count is 0."""
@@ -199,3 +204,21 @@ def _modules(modules: ModuleBudgets | None) -> Modules | None:
         return None
     nodes = [fill(Module, node, path=modules.path(place)) for place, node in enumerate(modules.nodes)]
     return fill(Modules, modules, nodes=nodes)
+
+
+class StructureDocument(Document, frozen=True, kw_only=True):
+    """The difference of two traces; durations in whole ns, per step where both have steps."""
+
+    schema: Literal["overhead-lens/structure/1"] = "overhead-lens/structure/1"
+    same: bool
+    base: Side
+    new: Side
+    per_step: bool
+    changes: list[StructureChange]
+    swaps: list[Swap]
+    divided: list[Divided]
+
+
+def structure_document(delta: StructureDelta) -> StructureDocument:
+    """The document of a difference."""
+    return fill(StructureDocument, delta, same=delta.is_same)

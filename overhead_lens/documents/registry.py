@@ -30,7 +30,14 @@ SUMMARIES = {
     "threads": "the difference of two watched processes (`diff --json`)",
 }
 
-_HOMES = {"counts": "delta", "missed": "run", "ranks": "run", "threads": "process"}
+_HOMES = {
+    "counts": "delta",
+    "missed": "run",
+    "ranks": "run",
+    "steps": "run",
+    "structure": "analysis",
+    "threads": "process",
+}
 
 # Models that the schemas call by another name.
 _NAMES = {

@@ -1,7 +1,7 @@
 """Runs of a program; durations in ns per step.
 
 ``overhead-lens/run/1`` is the closed budget of its steps, ``overhead-lens/ranks/1`` the runs of a job's ranks,
-``overhead-lens/missed/1`` what a hot loop would have missed of a run.
+``overhead-lens/missed/1`` what a hot loop would have missed of a run, ``overhead-lens/steps/1`` the difference of two runs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any, Literal
 from msgspec import field
 
 from overhead_lens.budget.model import DeviceKernel, DeviceShare
-from overhead_lens.contract import Ratio, TenthsInterval, Thousandths
+from overhead_lens.contract import Ratio, ShareOfTime, TenthsInterval, Thousandths
 from overhead_lens.documents import process
 from overhead_lens.documents.breakdown import CrossCheck, cross_check
 from overhead_lens.documents.common import Category, Document, Row, fill
+from overhead_lens.documents.delta import CategoryDelta, WallDelta
 from overhead_lens.studies.run.analysis import RunBudget, Sampling, Steps
+from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.studies.run.device import RunDevice
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.missed import EndToEnd, Shortfall
@@ -193,3 +195,26 @@ class MissedDocument(Document, frozen=True, kw_only=True):
 def missed_document(comparison: EndToEnd) -> MissedDocument:
     """The document of a run compared with a hot loop."""
     return fill(MissedDocument, comparison, run=run_document(comparison.run))
+
+
+class StepsDocument(Document, frozen=True, kw_only=True):
+    """The difference of two runs; the categories' ``delta_ns`` sum to the wall's."""
+
+    schema: Literal["overhead-lens/steps/1"] = "overhead-lens/steps/1"
+    per: Literal["step", "run"]
+    base: RunDocument
+    new: RunDocument
+    verdict: str
+    margin_share: ShareOfTime
+    wall: WallDelta
+    host: list[CategoryDelta]
+    blame: list[str]
+    sentence: str
+    warnings: list[str]
+
+
+def steps_document(delta: RunDelta) -> StepsDocument:
+    """The document of a difference of two runs."""
+    wall = WallDelta(delta.base.wall.ns, delta.new.wall.ns, delta.wall_delta_ns, delta.wall_ci95_ns, delta.ratio)
+    both = {"base": run_document(delta.base), "new": run_document(delta.new)}
+    return fill(StepsDocument, delta, wall=wall, **both)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from overhead_lens.documents.structure import structure_document
+from overhead_lens.documents.analysis import structure_document
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.forms import print_text
