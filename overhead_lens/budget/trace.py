@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget import thresholds
-from overhead_lens.correction.apply import corrected_self_ns
 from overhead_lens.correction.event_cost import (
     COMPILED_REGION,
     OF_DEVICES,
@@ -27,6 +26,7 @@ from overhead_lens.correction.event_cost import (
     OPERATOR_OUTER,
     Costs,
     EventCost,
+    corrected_self_ns,
     equal_cost,
     event_class,
 )

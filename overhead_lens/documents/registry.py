@@ -30,14 +30,8 @@ SUMMARIES = {
     "threads": "the difference of two watched processes (`diff --json`)",
 }
 
-_HOMES = {
-    "counts": "delta",
-    "missed": "run",
-    "ranks": "run",
-    "steps": "run",
-    "structure": "analysis",
-    "threads": "process",
-}
+_IN_RUN = dict.fromkeys(("missed", "ranks", "steps"), "run")
+_HOMES = {**_IN_RUN, "counts": "delta", "structure": "analysis", "threads": "process"}
 
 # Models that the schemas call by another name.
 _NAMES = {
