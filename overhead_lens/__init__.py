@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
 
 def load_ipython_extension(shell: Any) -> None:
     """Give IPython ``%overhead`` and ``%%overhead`` (``%load_ext overhead_lens``)."""
-    importlib.import_module("overhead_lens.notebook").register(shell)
+    shell.register_magics(importlib.import_module("overhead_lens.notebook").OverheadMagics)
 
 
 def __dir__() -> list[str]:

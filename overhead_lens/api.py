@@ -327,12 +327,11 @@ def _compare_functions(
     functions: tuple[Callable[..., Any], Callable[..., Any]], arguments: Arguments, *, compile: bool
 ) -> Delta:
     with ExitStack() as stack:
-        requests = []
-        for function in functions:
-            target = _fresh_target(stack, function, arguments, "functions are compared in fresh processes")
-            requests.append(_request(target, arguments, compile, paired_effort(compiles=compile), "compare"))
+        needed, effort = "functions are compared in fresh processes", paired_effort(compiles=compile)
+        targets = [_fresh_target(stack, function, arguments, needed) for function in functions]
+        base, new = (_request(target, arguments, compile, effort, "compare") for target in targets)
         listener = stack.enter_context(progress(quiet=False))
-        return measure_pair((requests[0], requests[1]), None, default_classifier(), MARGIN_SHARE, listener).delta
+        return measure_pair((base, new), None, default_classifier(), MARGIN_SHARE, listener).delta
 
 
 def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arguments, needed: str) -> Target:

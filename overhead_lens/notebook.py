@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
@@ -24,11 +23,6 @@ _LINE = re.compile(r"\s*(?P<options>(?:--?[a-z][\w-]*(?:\s+|$))*)(?P<code>.*)", 
 
 _FILE = "<overhead>"
 _MOST_LETTERS = 60
-
-
-def register(shell: InteractiveShell) -> None:
-    """Add the magics to a session."""
-    shell.register_magics(OverheadMagics)
 
 
 @magics_class

@@ -52,10 +52,11 @@ def cross_checks(
     without_allocation = _step(in_graphs, "generated_code", "allocation_hoisted")
     guard, allocation, kernel = (by_name[name] for name in ("guard", "allocation", "kernel"))
     with_waiting = _sampled(kernel, -by_name["wait"].part_ns("parallel"))
+    are_slowed = allocation.part_ns(str(PAGE_FAULT.part)) > _SLOWING_FAULTS_SHARE * kernel.ns
     checks = (
         _check("guard", _sampled(guard, backend_match_ns), _traced("guard", traced), without_guards, "upper"),
         _check("allocation", _sampled(allocation), None, without_allocation, "upper"),
-        _check("kernel", with_waiting, None, kernels_alone(in_graphs), _bound_of_kernels(allocation, kernel)),
+        _check("kernel", with_waiting, None, kernels_alone(in_graphs), "lower" if are_slowed else "upper"),
     )
     return tuple(check for check in checks if check is not None)
 
@@ -88,10 +89,6 @@ def _unbounded(interval: Interval, bound: Bound | None) -> Interval:
     """The interval, open on the side that a bound leaves open."""
     low, high = interval
     return -math.inf if bound == "upper" else low, math.inf if bound == "lower" else high
-
-
-def _bound_of_kernels(allocation: HostCategory, kernel: HostCategory) -> Bound:
-    return "lower" if allocation.part_ns(str(PAGE_FAULT.part)) > _SLOWING_FAULTS_SHARE * kernel.ns else "upper"
 
 
 def _sampled(category: HostCategory, excluded_ns: float = 0.0) -> Reading | None:

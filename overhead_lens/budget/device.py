@@ -66,7 +66,9 @@ def bare_share(
     recorded_ns = round(sum(budget.busy_ns for budget in budgets) / calls)
     scale = min(1.0, wall_ns / recorded_ns) / calls if recorded_ns else 0.0
     busy_ns = min(recorded_ns, wall_ns)
-    paused = device.budgets("", _bounds(both(_union(windows), pauses)))
+    starts_ns, ends_ns = np.array(windows, dtype=np.int64).reshape(-1, 2).T
+    inside = both(union(starts_ns, ends_ns - starts_ns), pauses)
+    paused = device.budgets("", list(zip(inside.start_ns.tolist(), inside.end_ns.tolist(), strict=True)))
     blame_ns = [
         sum(budget.idle_blame[name] for budget in budgets) - sum(budget.idle_blame[name] for budget in paused)
         for name in BLAME
@@ -92,15 +94,6 @@ def bare_share(
         ),
     )
     return share, recorded_ns
-
-
-def _union(windows: Sequence[tuple[int, int]]) -> Union:
-    starts_ns, ends_ns = np.array(windows, dtype=np.int64).reshape(-1, 2).T
-    return union(starts_ns, ends_ns - starts_ns)
-
-
-def _bounds(intervals: Union) -> list[tuple[int, int]]:
-    return list(zip(intervals.start_ns.tolist(), intervals.end_ns.tolist(), strict=True))
 
 
 def _scaled(blame_ns: list[int], idle_ns: int) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from overhead_lens.contract import ShareOfTime
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
@@ -68,11 +68,8 @@ def advice_document(advice: analysis.Advice) -> AdviceDocument:
         AdviceDocument,
         advice,
         base=breakdown_document(advice.base),
-        remedies=[_remedy(each) for each in advice.remedies],
+        remedies=[
+            fill(Remedy, tried, host=[CategoryChange(*each) for each in tried.host]) for tried in advice.remedies
+        ],
         together=advice.together and fill(Together, advice.together, verdict=advice.together.delta.verdict),
     )
-
-
-def _remedy(tried: analysis.TriedRemedy) -> Remedy:
-    host: list[Any] = [CategoryChange(category, delta_ns) for category, delta_ns in tried.host]
-    return fill(Remedy, tried, host=host)
