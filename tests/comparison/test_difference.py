@@ -556,6 +556,13 @@ def test_a_stretched_budget_still_closes(sizes: dict[str, int], wall_ns: int) ->
     assert sum(each.ns for each in made.host) == made.wall.ns == wall_ns
 
 
+def test_idle_time_that_a_busy_device_gets_is_unattributed_beside_every_other_cause() -> None:
+    busy = with_device(budget(kernel=1_000), 1_000).breakdown
+    device = rescaled(busy, 1_200).device
+    assert device is not None
+    assert (device.busy_ns, device.idle_ns, device.idle_blame) == (1_000, 200, {"launch": 0, "unattributed": 200})
+
+
 def test_what_makes_captures_incomparable() -> None:
     def made(size: int, torch: str, kind: Kind = "scenario") -> CaptureMeta:
         subject = Subject(kind, "add1", "add1", {"size": size})
