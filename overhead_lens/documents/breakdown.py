@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec import field
+
 from overhead_lens.budget import model
 from overhead_lens.contract import Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.common import Category, Document, Interval, Row, fill
@@ -42,9 +44,9 @@ class Kinds(Row, frozen=True):
 class Launch(Row, frozen=True):
     """Launches per call, and their latency in ns: from the start of the call to the start of its work."""
 
-    per_call: Thousandths
-    median_ns: int
-    p99_ns: int
+    launches_per_call: Thousandths = field(name="per_call")
+    launch_median_ns: int = field(name="median_ns")
+    launch_p99_ns: int = field(name="p99_ns")
     graph_launches_per_call: Thousandths
 
 
@@ -133,24 +135,13 @@ class BreakdownDocument(Document, frozen=True, kw_only=True):
 
 def breakdown_document(breakdown: model.Breakdown) -> BreakdownDocument:
     """The document of a budget."""
+    device = breakdown.device
     return fill(
         BreakdownDocument,
         breakdown,
-        device=None if breakdown.device is None else _device(breakdown.device),
+        device=device and fill(Device, device, evidence="trace", kinds=device, launch=device),
         cross_checks=[cross_check(check) for check in breakdown.cross_checks],
         instructions=None if breakdown.instructions is None else _instructions(breakdown.instructions),
-    )
-
-
-def _device(device: model.DeviceShare) -> Device:
-    return fill(
-        Device,
-        device,
-        evidence="trace",
-        kinds=device,
-        launch=Launch(
-            device.launches_per_call, device.launch_median_ns, device.launch_p99_ns, device.graph_launches_per_call
-        ),
     )
 
 
