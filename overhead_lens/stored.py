@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from overhead_lens.budget.evidence import Evidence
-from overhead_lens.budget.make import Budget, make_budget
+from overhead_lens.budget.make import Budget, Evidence, make_budget
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.captures.directory import Capture, damaged, read_capture
 from overhead_lens.captures.files import DELTA

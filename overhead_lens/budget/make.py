@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.asleep import Slept, bounded, slept
 from overhead_lens.budget.cross_checks import cross_checks, kernels_alone, rung_walls
-from overhead_lens.budget.evidence import Evidence
 from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_groups, guard_tree
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.instructions import instruction_budget
@@ -45,10 +45,39 @@ from overhead_lens.captures.model import HOT_CACHES, CaptureMeta
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.correction.store import PLAIN
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.guards.record import Guards
+from overhead_lens.instruments.instructions.record import Instructions
+from overhead_lens.instruments.page_faults.record import PageFaults
+from overhead_lens.instruments.peaks.record import Peaks
+from overhead_lens.instruments.samples.record import Samples
+from overhead_lens.instruments.trace.record import TraceNote
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.classifier import Classified, Classifier
 from overhead_lens.taxonomy.host import HostCategory
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The recordings of one call by all instruments; None for an instrument that did not run.
+
+    Attributes:
+        samples: Sampled stacks; without any the trace decides.
+        ablation: Timed blocks of the rungs that the cross-checks need.
+        page_faults: The thread's own time per page fault.
+    """
+
+    name: str
+    meta: CaptureMeta
+    clock: pd.DataFrame
+    samples: Samples = field(default_factory=Samples)
+    trace: TraceNote | None = None
+    calibration: Mapping[str, Any] | None = None
+    ablation: pd.DataFrame | None = None
+    guards: Guards = field(default_factory=Guards)
+    page_faults: PageFaults = field(default_factory=PageFaults)
+    peaks: Peaks | None = None
+    instructions: Instructions | None = None
 
 
 @dataclass(frozen=True, slots=True)

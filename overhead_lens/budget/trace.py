@@ -127,7 +127,7 @@ def trace_budget(
     ]
     regions = classes.count(COMPILED_REGION)
     period_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
-    costs = {name: cost.at_distance(stack_distance).at_interval(period_ns) for name, cost in costs.items()}
+    costs = {name: cost.at(stack_distance, period_ns) for name, cost in costs.items()}
     further = _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
     event_costs = _event_costs(classes, costs, taken_ns - float(further.sum()))
     inside = np.array([cost.inside_ns for cost in event_costs])

@@ -70,15 +70,11 @@ class EventCost:
         """Extra cost of each event, if kernels ran for so long since the last event of the class."""
         return _along(self.cold_after_kernels_ns, kernels_ns)
 
-    def at_distance(self, stack_distance: float) -> EventCost:
-        """The cost at an LRU stack distance."""
-        return self._times(1 + between(self.cold_by_distance, stack_distance))
-
-    def at_interval(self, interval_ns: float) -> EventCost:
-        """The cost at an interval between two events of the class."""
-        return self._times(1 + between(self.cold_by_interval, interval_ns))
-
-    def _times(self, factor: float) -> EventCost:
+    def at(self, stack_distance: float = 0.0, interval_ns: float = 0.0) -> EventCost:
+        """The cost at an LRU stack distance and an interval between two events of the class."""
+        factor = (1 + between(self.cold_by_distance, stack_distance)) * (
+            1 + between(self.cold_by_interval, interval_ns)
+        )
         return replace(self, total_ns=factor * self.total_ns, inside_ns=factor * self.inside_ns)
 
 

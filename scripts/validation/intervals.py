@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from overhead_lens.budget.evidence import Evidence
-from overhead_lens.budget.make import make_budget
+from overhead_lens.budget.make import Evidence, make_budget
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.model import CaptureMeta

@@ -286,17 +286,17 @@ def test_among_many_different_events_each_costs_more() -> None:
         distances, more = zip(*costs[name].cold_by_distance, strict=True)
         assert (distances, more) == ((2, 4, 10, 20), pytest.approx((0, 0, 0.25, 0.75)))
     outer = costs[OPERATOR_OUTER]
-    assert [outer.at_distance(at).total_ns for at in (0, 4, 7, 10, 15, 20, 99)] == pytest.approx(
+    assert [outer.at(at).total_ns for at in (0, 4, 7, 10, 15, 20, 99)] == pytest.approx(
         [400, 400, 450, 500, 600, 700, 700]
     )
     # At the distance of the calls that the costs come from they are what those calls cost.
     near = event_costs([*operators(400, 200), *varied((6.0, 10_000))], "plain")[OPERATOR_OUTER]
-    assert [near.at_distance(at).total_ns for at in (0, 2, 3, 4, 6)] == pytest.approx([400, 400, 425, 450, 500])
-    assert outer.at_distance(20).inside_ns == pytest.approx(1.75 * outer.inside_ns)
-    assert event_costs(operators(400, 200), "plain")[OPERATOR_OUTER].at_distance(99).total_ns == pytest.approx(400)
+    assert [near.at(at).total_ns for at in (0, 2, 3, 4, 6)] == pytest.approx([400, 400, 425, 450, 500])
+    assert outer.at(20).inside_ns == pytest.approx(1.75 * outer.inside_ns)
+    assert event_costs(operators(400, 200), "plain")[OPERATOR_OUTER].at(99).total_ns == pytest.approx(400)
     # Of a capture whose calibration did not know the distance.
     before = [{name: value for name, value in each.items() if name != "rms_reuse_distance"} for each in rows]
-    assert event_costs(before, "plain")[OPERATOR_OUTER].at_distance(99).total_ns == pytest.approx(400)
+    assert event_costs(before, "plain")[OPERATOR_OUTER].at(99).total_ns == pytest.approx(400)
 
 
 def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
@@ -326,11 +326,12 @@ def test_a_region_costs_more_in_a_call_of_more_code() -> None:
         times, more = zip(*cost.cold_by_interval, strict=True)
         assert (times, more) == ((10_000, 32_000, 96_000), pytest.approx((0, 1.5 / 1.25 - 1, 2 / 1.25 - 1)))
         factors = [
-            cost.at_interval(at).total_ns / cost.total_ns for at in (0, 10_000, 21_000, 32_000, 64_000, 96_000, 10**6)
+            cost.at(interval_ns=at).total_ns / cost.total_ns
+            for at in (0, 10_000, 21_000, 32_000, 64_000, 96_000, 10**6)
         ]
         assert factors == pytest.approx([1, 1, 1.1, 1.2, 1.4, 1.6, 1.6])
-        assert cost.at_interval(32_000).inside_ns == pytest.approx(1.2 * cost.inside_ns)
-    assert costs[OPERATOR_OUTER].at_interval(10**6) == costs[OPERATOR_OUTER]
+        assert cost.at(interval_ns=32_000).inside_ns == pytest.approx(1.2 * cost.inside_ns)
+    assert costs[OPERATOR_OUTER].at(interval_ns=10**6) == costs[OPERATOR_OUTER]
 
 
 def test_a_trace_is_corrected_by_how_far_its_regions_are_apart() -> None:

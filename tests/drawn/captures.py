@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from overhead_lens.budget.evidence import Evidence
+from overhead_lens.budget.make import Evidence
 from overhead_lens.captures.directory import CAPTURE
 from overhead_lens.captures.files import CLOCK
 from overhead_lens.captures.files import META as META_FILE

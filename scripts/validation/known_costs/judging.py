@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from overhead_lens.budget.evidence import Evidence
-from overhead_lens.budget.make import Budget, make_budget
+from overhead_lens.budget.make import Budget, Evidence, make_budget
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import compare_budgets
