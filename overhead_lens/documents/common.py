@@ -66,14 +66,6 @@ def fill(kind: type[RowType], source: object, **others: Any) -> RowType:
     return msgspec.convert({keys[name]: value for name, value in values.items()}, kind, from_attributes=True)
 
 
-def finite_interval(interval: Interval | None) -> tuple[float | None, float | None] | None:
-    """An interval whose infinite ends are null."""
-    if interval is None:
-        return None
-    low, high = (end if math.isfinite(end) else None for end in interval)
-    return low, high
-
-
 def _finite(value: Any) -> Any:
     """Infinite and NaN parameters as text, which JSON cannot hold."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

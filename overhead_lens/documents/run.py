@@ -216,5 +216,4 @@ class StepsDocument(Document, frozen=True, kw_only=True):
 def steps_document(delta: RunDelta) -> StepsDocument:
     """The document of a difference of two runs."""
     wall = WallDelta(delta.base.wall.ns, delta.new.wall.ns, delta.wall_delta_ns, delta.wall_ci95_ns, delta.ratio)
-    both = {"base": run_document(delta.base), "new": run_document(delta.new)}
-    return fill(StepsDocument, delta, wall=wall, **both)
+    return fill(StepsDocument, delta, wall=wall, base=run_document(delta.base), new=run_document(delta.new))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any, Literal
 
-from overhead_lens.documents.common import Document, Interval, Row, fill, finite_interval
+from overhead_lens.documents.common import Document, Interval, Row, fill
 from overhead_lens.studies.sweep import analysis
 from overhead_lens.studies.sweep.analysis import SweptPoint
 from overhead_lens.subject import Subject
@@ -65,7 +66,7 @@ def sweep_document(sweep: analysis.Sweep) -> SweepDocument:
         SweepDocument,
         sweep,
         variants=[_variant(variant) for variant in sweep.variants],
-        crossings=[fill(Crossing, crossing, ci95=finite_interval(crossing.ci95)) for crossing in sweep.crossings],
+        crossings=[fill(Crossing, crossing, ci95=_finite(crossing.ci95)) for crossing in sweep.crossings],
     )
 
 
@@ -78,6 +79,10 @@ def _variant(variant: analysis.SweptVariant) -> Variant:
         rate_per_s=_rate(line.element_ns),
         rate_ci95_per_s=(_rate(high_ns), _rate(low_ns)),
     )
+
+
+def _finite(interval: Interval | None) -> list[float | None] | None:
+    return interval and [end if math.isfinite(end) else None for end in interval]
 
 
 def _rate(element_ns: float) -> float | None:
