@@ -20,16 +20,11 @@ def t_quantiles(degrees_of_freedom: float, count: int) -> Floats:
     return np.asarray(stdtrit(degrees_of_freedom, (np.arange(count) + 0.5) / count), np.float64)
 
 
-def t_upper_tail(t: float, degrees_of_freedom: float) -> float:
-    """``P(T > t)``."""
-    return float(stdtr(degrees_of_freedom, -t))
-
-
 def t_p_value(estimate: float, error: float, degrees_of_freedom: float) -> float:
     """Two-sided p-value of an estimate with a standard error against 0."""
     if error == 0:
         return 0.0 if estimate else 1.0
-    return 2 * t_upper_tail(abs(estimate) / error, degrees_of_freedom)
+    return 2 * float(stdtr(degrees_of_freedom, -abs(estimate) / error))
 
 
 def binomial_upper_tail(successes: float, failures: float, probability: float) -> float:

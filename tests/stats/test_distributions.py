@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.stats.distributions import binomial_upper_tail, t_quantile, t_upper_tail
+from overhead_lens.stats.distributions import binomial_upper_tail, t_p_value, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,13 @@ def test_student_t_as_in_the_tables(upper: float, degrees_of_freedom: float, val
 @given(upper=st.floats(1e-6, 0.5, exclude_max=True), degrees_of_freedom=st.floats(1, 500))
 def test_tail_and_quantile_are_inverse(upper: float, degrees_of_freedom: float) -> None:
     t = t_quantile(upper, degrees_of_freedom)
-    assert t_upper_tail(t, degrees_of_freedom) == pytest.approx(upper, rel=1e-6)
-    assert t_upper_tail(-t, degrees_of_freedom) == pytest.approx(1 - upper, rel=1e-6)
+    assert t_p_value(t, 1.0, degrees_of_freedom) == pytest.approx(2 * upper, rel=1e-6)
+    assert t_p_value(-2 * t, 2.0, degrees_of_freedom) == pytest.approx(2 * upper, rel=1e-6)
 
 
-def test_tail_at_the_ends() -> None:
-    assert (t_upper_tail(0.0, 3), t_upper_tail(math.inf, 3), t_upper_tail(-math.inf, 3)) == (0.5, 0.0, 1.0)
+def test_p_values_at_the_ends() -> None:
+    assert (t_p_value(0.0, 1.0, 3), t_p_value(math.inf, 1.0, 3), t_p_value(-math.inf, 1.0, 3)) == (1.0, 0.0, 0.0)
+    assert (t_p_value(0.0, 0.0, 3), t_p_value(1.0, 0.0, 3)) == (1.0, 0.0)
 
 
 @given(successes=st.integers(0, 30), failures=st.integers(0, 30), probability=st.floats(0.01, 0.99))
