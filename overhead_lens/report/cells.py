@@ -12,14 +12,14 @@ from overhead_lens.units import format_ns, format_signed_ns, unit_of
 _DIRECTIONS = {"slower": LONGER, "more": LONGER, "faster": SHORTER, "less": SHORTER}
 
 
-def names(name: str, gives_way: int = 0) -> Column:
-    """A column of names and other words."""
-    return Column(name, is_number=False, gives_way=gives_way)
+def heads(line: str) -> list[Column]:
+    """Columns, as in ``where | >time | how! | 95 % interval ~1``.
 
-
-def numbers(*heads: str, gives_way: int = 0) -> list[Column]:
-    """Columns of figures."""
-    return [Column(head, gives_way=gives_way) for head in heads]
+    Figures have ``>`` before their name; ``!`` behind a name is ``is_whole``, ``~1`` is ``gives_way=1``.
+    """
+    parts = [part.partition("~") for part in line.split("|")]
+    named = [(name.strip(), int(gives_way or 0)) for name, _, gives_way in parts]
+    return [Column(name.strip(">!"), name[:1] == ">", gives_way, name[-1:] == "!") for name, gives_way in named]
 
 
 def row(*cells: Cell | str, depth: int = 0, tone: Tone = "", is_sum: bool = False, is_minor: bool = False) -> Row:

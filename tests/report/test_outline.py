@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from overhead_lens.report import looks
-from overhead_lens.report.cells import bounds, length, names, share, signed_bounds, text, time
+from overhead_lens.report.cells import bounds, heads, length, share, signed_bounds, text, time
 from overhead_lens.report.outline import Card, Cell, Column, Notes, Outline, Row, Section, Table
 from overhead_lens.report.printers.markdown import to_markdown
 from overhead_lens.report.printers.notebook import notebook_html
@@ -24,7 +24,7 @@ CLASSIFIER = default_classifier()
 
 def drawn(*columns: Column, brief: int | None = None) -> Outline:
     """An outline of one table of two rows and a sum, and a second section that only reports have."""
-    all_columns = (names("where"), Column("per call"), names("95 % interval"), *columns)
+    all_columns = (*heads("where | >per call | 95 % interval"), *columns)
     more = [text(f"{column.name} of it") for column in columns]
     rows = [
         Row([text("python", "python"), time(2_000), bounds((1_500, 2_500)), *more]),
@@ -60,7 +60,7 @@ PRINTERS: dict[str, Callable[[Outline], str]] = {
 
 @pytest.mark.parametrize("name", PRINTERS)
 def test_a_column_is_one_place(name: str) -> None:
-    before, after = PRINTERS[name](drawn()), PRINTERS[name](drawn(names("evidence")))
+    before, after = PRINTERS[name](drawn()), PRINTERS[name](drawn(*heads("evidence")))
     assert "evidence" not in before
     assert after.count("evidence of it") == 2
     assert after.count("evidence") == 3
@@ -114,11 +114,11 @@ def test_rows_that_are_left_out_are_counted_and_sums_stay() -> None:
 
 
 def test_a_table_gives_way_column_by_column() -> None:
-    outline = drawn(names("needed by", gives_way=2), names("place", gives_way=1))
-    heads = [terminal(outline, width).splitlines()[3].split() for width in (80, 58, 44, 33)]
-    assert heads[0] == ["where", "per", "call", "95", "%", "interval", "needed", "by", "place"]
-    assert heads[1] == ["where", "per", "call", "95", "%", "interval", "place"]
-    assert heads[2] == heads[3] == ["where", "per", "call", "95", "%", "interval"]
+    outline = drawn(*heads("needed by ~2 | place ~1"))
+    shown = [terminal(outline, width).splitlines()[3].split() for width in (80, 58, 44, 33)]
+    assert shown[0] == ["where", "per", "call", "95", "%", "interval", "needed", "by", "place"]
+    assert shown[1] == ["where", "per", "call", "95", "%", "interval", "place"]
+    assert shown[2] == shown[3] == ["where", "per", "call", "95", "%", "interval"]
     # No room for both units: the larger one, once.
     assert "python   2.00 µs  1.50 .. 2.50 µs" in terminal(outline, 33)
     assert "kernel   1.00 µs  0.50 .. 1.50 µs" in terminal(outline, 33)
@@ -156,7 +156,7 @@ def test_a_figure_within_a_name_is_whole_or_not_there() -> None:
 
 
 def test_names_with_their_figures_are_left_out_from_the_end() -> None:
-    columns = [Column("operator", is_number=False), Column("self time", is_number=False)]
+    columns = heads("operator | self time")
     own = "dispatcher 616 ns, python 103 ns"
     block = Table(columns, [Row([Cell("aten::add.Tensor"), Cell(own, look="dispatcher")])])
     outline = Outline("title", "", [Section("self", [block])])
@@ -182,7 +182,7 @@ def test_bars() -> None:
     shown = [bar(length(value, 1_000).length) for value in (0, 0.1, 500, 1_000)]  # type: ignore[arg-type]
     assert shown == ["", "▏", "█" * 12, "█" * 24]
     cells = [length(500, 1_000, (250, 750), "python"), share(0.5)]
-    outline = replace(drawn(), sections=[Section("", [Table([names(""), Column("")], [Row(cells)])], "everywhere")])
+    outline = replace(drawn(), sections=[Section("", [Table(heads(" | >"), [Row(cells)])], "everywhere")])
     ink = looks.ink("python")
     for shown_as in (page(outline), notebook_html(outline)):
         assert (

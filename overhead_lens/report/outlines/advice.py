@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from overhead_lens.report.cells import length, names, row, signed, signed_bounds, text, verdict
+from overhead_lens.report.cells import heads, length, row, signed, signed_bounds, text, verdict
 from overhead_lens.report.looks import SHORTER, TIME
-from overhead_lens.report.outline import Bars, Block, Cell, Column, Notes, Outline, Section, Table
+from overhead_lens.report.outline import Bars, Block, Cell, Notes, Outline, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.text.blocks import call_title, origin, signed_interval_text
 from overhead_lens.stats.values import Interval
@@ -56,9 +56,8 @@ def _table(remedies: Sequence[TriedRemedy]) -> Table:
     saved = [_saved(each.wall) for each in remedies]
     ends = [0.0, *(end for ns, _, interval in saved for end in (ns, *interval))]
     least, whole = min(ends), max(ends) - min(ends)
-    columns = [names("remedy"), names("", gives_way=3), Column("saves"), Column("of the call", gives_way=2)]
-    columns += [names("95 % interval", gives_way=1), names("verdict"), names("output", 4), names("safety", 5)]
-    columns += [names("where", gives_way=6), names("how", gives_way=7)]
+    columns = heads("remedy | ~3 | >saves | >of the call ~2 | 95 % interval ~1")
+    columns += heads("verdict | output ~4 | safety ~5 | where ~6 | how ~7")
     rows = [
         row(
             each.remedy,
@@ -96,9 +95,8 @@ def _where(each: TriedRemedy) -> str:
 def _how(remedies: Sequence[TriedRemedy]) -> Section:
     """How to apply the helpful remedies, and what each does."""
     helping = [each for each in remedies if each.helps]
-    columns = [names("remedy"), Column("how", is_number=False, is_whole=True), names("what it does")]
     rows = [row(each.remedy, text(each.how, tone="code"), _does(each), each.source) for each in helping]
-    return Section("How it is done", [Table([*columns, names("source", gives_way=1)], rows)])
+    return Section("How it is done", [Table(heads("remedy | how! | what it does | source ~1"), rows)])
 
 
 def _does(each: TriedRemedy) -> Cell:

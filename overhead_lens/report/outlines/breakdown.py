@@ -9,8 +9,8 @@ from pathlib import Path
 
 from overhead_lens.budget.model import Breakdown, GuardGroup, InstructionBudget, Operator, Reading
 from overhead_lens.captures.directory import fields_of
-from overhead_lens.report.cells import bounds, count, names, numbers, row, share, sum_row, text, time
-from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Row, Section, Table
+from overhead_lens.report.cells import bounds, count, heads, row, share, sum_row, text, time
+from overhead_lens.report.outline import Block, Cell, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.host import device_section, frames_section, host_blocks, most_of
 from overhead_lens.report.page.charts.calls import call_stacks, processes
 from overhead_lens.report.text.blocks import bounds_text, call_title, counted, left_out, origin
@@ -110,8 +110,7 @@ def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]
     """The same categories in instructions, beside their share of the time."""
     if budget is None:
         return None
-    columns = [names("category"), *numbers("instructions", "share"), Column("of the time", gives_way=1)]
-    columns.append(names("most in", gives_way=2))
+    columns = heads("category | >instructions | >share | >of the time ~1 | most in ~2")
     rows = [
         row(
             text(category.category, category.category),
@@ -139,8 +138,7 @@ def _guards(breakdown: Breakdown) -> list[Section]:
         whole_ns = breakdown.category("guard").ns if guards[0].sampled_ns is not None else None
         whole_tree = text("all of it; the whole tree, checked alone")
         rows.append(row(*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), whole_tree, "", tone="dim", is_sum=True))
-    columns = [*numbers("in the call", "warm"), Column("cold", gives_way=1), names("guard")]
-    table = Table([*columns, names("needed by", gives_way=2)], rows, brief=_BRIEF_GUARDS)
+    table = Table(heads(">in the call | >warm | >cold ~1 | guard | needed by ~2"), rows, brief=_BRIEF_GUARDS)
     cheaper = left_out(len(guards) - _MOST_GUARDS, "cheaper guard")
     notes: list[Block] = [Notes([*cheaper, *guard_lines(breakdown.guard_groups)])]
     notes.append(Notes([f"{note.kind} at {note.place}: {note.reason}" for note in breakdown.compile_notes], "warning"))
@@ -161,7 +159,7 @@ def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
         )
         for group in groups[:_MOST_GUARDS]
     ]
-    return Table([names(heading), *numbers("guards", "in the call", "warm")], rows, f"by {heading}")
+    return Table(heads(f"{heading} | >guards | >in the call | >warm"), rows, f"by {heading}")
 
 
 def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
@@ -185,8 +183,7 @@ def _operators(root: Operator | None) -> Section | None:
     """The tree of operators, without those of little time."""
     if root is None or not root.children:
         return None
-    columns = [names("operator"), Column("total"), Column("share", gives_way=1), Column("self", gives_way=2)]
-    columns += [names("self time by category", gives_way=3), names("called from", gives_way=4)]
+    columns = heads("operator | >total | >share ~1 | >self ~2 | self time by category ~3 | called from ~4")
     totals = _totals(root)
     # A share of the whole, and the time of the last of the costliest.
     least_ns = max(totals[:_MOST_OPERATORS][-1], _LEAST_OPERATOR * max(1, totals[0]))
@@ -227,16 +224,14 @@ def _checks(breakdown: Breakdown) -> Section:
         trace = f"corrected trace {format_ns(closure.trace_sum_ns)} per call"
         blocks.append(Notes([f"{trace}, {away:+.1%} of the bare call in its process"]))
     if breakdown.cross_checks:
-        columns = [names("category")]
-        for evidence in ("samples", "trace", "ablation"):
-            columns += [Column(evidence), names("", 1)]
         rows = []
         for check in breakdown.cross_checks:
             ablation = _reading(check.ablation, {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound])
             readings = (*_reading(check.samples), *_reading(check.trace), *ablation)
             verdict: Cell | str = "agree" if check.agree else text("DISAGREE", tone="warning")
             rows.append(row(text(check.category, check.category), *readings, verdict))
-        blocks.append(Table([*columns, names("verdict")], rows))
+        columns = heads("category | >samples | ~1 | >trace | ~1 | >ablation | ~1 | verdict")
+        blocks.append(Table(columns, rows))
     return Section("Checks by independent evidence", blocks, is_open=False)
 
 

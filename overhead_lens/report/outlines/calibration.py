@@ -8,8 +8,8 @@ from typing import Any
 
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.recorder.calibrate import Calibrated
-from overhead_lens.report.cells import names, numbers, row, time
-from overhead_lens.report.outline import Column, Notes, Outline, Section, Table
+from overhead_lens.report.cells import heads, row, time
+from overhead_lens.report.outline import Notes, Outline, Section, Table
 from overhead_lens.units import format_bytes, format_ns, format_rate
 
 # A device's, by their names in the document.
@@ -30,8 +30,7 @@ def calibration_outline(calibrated: Calibrated) -> Outline:
         for flags, costs in calibrated.costs.items()
         for name, cost in costs.items()
     ]
-    columns = [names("event"), names("flags"), *numbers("in all", "inside its span", "around it")]
-    columns.append(Column("more, the first after kernels", gives_way=1))
+    columns = heads("event | flags | >in all | >inside its span | >around it | >more, the first after kernels ~1")
     missing = [f"not measured: {name}: {reason}" for name, reason in calibration.get("reasons", {}).items()]
     store_failure = calibrated.store_failure
     return Outline(

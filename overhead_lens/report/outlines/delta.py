@@ -10,7 +10,7 @@ from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.factors import Factor, Factors
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import CategoryChange, Delta
-from overhead_lens.report.cells import count, names, numbers, row, signed, signed_bounds, sum_row, text, time, verdict
+from overhead_lens.report.cells import count, heads, row, signed, signed_bounds, sum_row, text, time, verdict
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Bars, Block, Cell, Drawing, Notes, Outline, Picture, Piece, Row, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
@@ -87,7 +87,7 @@ def _waterfall(delta: Delta | RunDelta) -> tuple[Table, float]:
             places.append((change, max(0.0, min(start_ns, at_ns))))
     full_ns = max(full_ns, delta.new.wall.ns)
     rows = [_change(change, left_ns, full_ns) for change, left_ns in places]
-    return Table([names(""), names(""), *numbers("")], rows, "from the base to the new side"), full_ns
+    return Table(heads(" | | >"), rows, "from the base to the new side"), full_ns
 
 
 def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
@@ -99,8 +99,7 @@ def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
 
 def _table(delta: Delta | RunDelta) -> Table:
     """A row for each category that either side has, with what moved most in it, and the sum."""
-    columns = [names("category"), *numbers("base", "new", gives_way=2), *numbers("difference")]
-    columns += [names("95 % interval", gives_way=1), names("verdict"), names("moved most", gives_way=3)]
+    columns = heads("category | >base ~2 | >new ~2 | >difference | 95 % interval ~1 | verdict | moved most ~3")
     rows = [
         row(
             text(change.category, change.category),
@@ -137,7 +136,7 @@ def _moved(delta: Delta | RunDelta) -> Section:
         for change in delta.host
         for part in change.contributors
     ]
-    columns = [names("category"), names("kind"), *numbers("difference"), names("verdict"), names("name")]
+    columns = heads("category | kind | >difference | verdict | name")
     caption = "in each category, what is known to have moved comes first"
     return Section.folded("What moved inside the categories", Table(columns, rows, caption))
 
@@ -166,8 +165,7 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
     """A difference in instructions per call: categories, the function that moved most, a sentence."""
     if delta is None:
         return []
-    columns = [names("category"), *numbers("base", "new", gives_way=1), *numbers("difference", "of the base")]
-    columns.append(names("moved most", gives_way=2))
+    columns = heads("category | >base ~1 | >new ~1 | >difference | >of the base | moved most ~2")
     rows = []
     for change in delta.host:
         if change.base_count or change.new_count:
@@ -188,8 +186,7 @@ def _factors(factors: Factors | None) -> list[Section]:
     """The factors of the ratio of two variants, per unit of work."""
     if factors is None:
         return []
-    columns = [names("factor"), *numbers("base", "new", gives_way=2), *numbers("difference", "share")]
-    columns += numbers("ratio without it", gives_way=3)
+    columns = heads("factor | >base ~2 | >new ~2 | >difference | >share | >ratio without it ~3")
     rows = [_factor(part, factors) for part in factors.parts if part.base_ns or part.new_ns]
     walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
     ratio = f"{max(walls) / min(walls):.1f}x" if min(walls) else ""
@@ -219,7 +216,7 @@ def outcome_outline(outcome: Outcome) -> Outline:
 
 
 def _limits(outcome: Outcome) -> list[Section]:
-    columns = [names("limit"), *numbers("allowed", "measured"), names("95 % interval"), names("")]
+    columns = heads("limit | >allowed | >measured | 95 % interval | ")
     rows = [
         row(
             finding.limit.name,

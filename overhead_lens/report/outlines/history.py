@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.cells import bounds, names, row, text
+from overhead_lens.report.cells import bounds, heads, row, text
 from overhead_lens.report.outline import Block, Cell, Column, Drawing, Notes, Outline, Section, Table
 from overhead_lens.report.page import model
 from overhead_lens.report.page.charts.axes import SYMBOLS, numbered_axis, time_axis
@@ -81,8 +81,6 @@ def _changes(changes: Sequence[HistoryChange]) -> Iterator[Block]:
     if not changes:
         yield Notes(["no change point"])
         return
-    columns = [Column(""), Column("what changed", is_number=False, is_whole=True), names("found in", gives_way=1)]
-    columns += [Column("p", gives_way=2), Column("reference loop", gives_way=3)]
     rows = [
         row(
             *(str(number), text(change.sentence, tone="bold"), change.found_in),
@@ -90,7 +88,7 @@ def _changes(changes: Sequence[HistoryChange]) -> Iterator[Block]:
         )
         for number, change in enumerate(changes, 1)
     ]
-    yield Table(columns, rows)
+    yield Table(heads("> | what changed! | found in ~1 | >p ~2 | >reference loop ~3"), rows)
     yield Notes([f"{number}: {each.warning}" for number, each in enumerate(changes, 1) if each.warning], "warning")
 
 
@@ -99,9 +97,9 @@ def _levels(segment: Segment) -> Table:
     stretches = segment.between_changes
     few = len(stretches) <= _MOST_STRETCHES
     shown = range(len(stretches)) if few else [0, *range(1 - _MOST_STRETCHES, 0)]
-    columns = [names("category"), names("trend", gives_way=1)]
+    columns = heads("category | trend ~1")
     for at in shown:
-        columns += [Column(f"from {stretches[at][0].name} ({len(stretches[at])})"), names("95 %", gives_way=2)]
+        columns += [Column(f"from {stretches[at][0].name} ({len(stretches[at])})"), *heads("95 % ~2")]
     rows = [
         row(
             text(name, "" if name == WALL else name, "bold" if name == WALL else ""),
@@ -138,7 +136,7 @@ def _skipped(history: History) -> Section | None:
     total = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     rows = [row(skipped.kind, skipped.path, skipped.reason) for skipped in history.skipped[:_MOST_SKIPPED]]
     notes = Notes(left_out(len(history.skipped) - _MOST_SKIPPED, "row"))
-    table = Table([names("skipped"), names("directory"), names("why")], rows, brief=_BRIEF_SKIPPED)
+    table = Table(heads("skipped | directory | why"), rows, brief=_BRIEF_SKIPPED)
     return Section(f"Skipped: {total}", [table, notes], is_open=False)
 
 

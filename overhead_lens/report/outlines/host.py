@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from overhead_lens.report.cells import bounds, length, measured_bounds, names, numbers, row, share, sum_row, text, time
+from overhead_lens.report.cells import bounds, heads, length, measured_bounds, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import Bar, Bars, Block, Cell, Column, Piece, Row, Section, Table
 from overhead_lens.report.text.blocks import interval_text, measured_text, three_digits
@@ -27,8 +27,7 @@ def host_blocks(
     host: Sequence[HostCategory], wall: Measured, time_head: str, *, units: int = 1, total: str = "sum = wall"
 ) -> list[Block]:
     """A bar; categories that have time, with their parts, and their sum; of several ``units`` of work with the time per unit."""
-    columns = [names("where"), names("", gives_way=3), *numbers("share", time_head)]
-    columns += [Column("per unit", gives_way=2), names("95 % interval", gives_way=1)]
+    columns = heads(f"where | ~3 | >share | >{time_head} | >per unit ~2 | 95 % interval ~1")
     shown = (category for category in host if category.ns or category.category == "unattributed")
     rows = [each for category in shown for each in _rows(category, wall.ns, units)]
     whole = (total, "", "100 %", time(wall.ns), _per_unit(wall.ns, units))
@@ -105,7 +104,7 @@ def hosts_table(
 ) -> Table:
     """Budgets, a row each: a name, a time (which ``remark`` names), the largest categories, then the time of every one."""
     used = [at for at, category in enumerate(HOST_CATEGORIES) if any(host[at].ns for _, _, host in hosts)]
-    columns = [names(of), Column(remark), names("by category")]
+    columns = heads(f"{of} | >{remark} | by category")
     columns += [Column(HOST_CATEGORIES[at], gives_way=1) for at in used]
     rows = [
         row(name, time(ns), divided(host, 1), *(time(host[at].ns or None) for at in used)) for name, ns, host in hosts
@@ -120,8 +119,7 @@ def frames_section(host: Sequence[HostCategory], wall_ns: float, most: int, brie
         row(time(ns), share(ns / max(1, wall_ns)), text(category, category), frame)
         for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:most]
     ]
-    columns = [Column(""), Column("", gives_way=1), names("", gives_way=2), names("")]
-    table = Table(columns, rows, brief=brief, more="")
+    table = Table(heads("> | > ~1 | ~2 | "), rows, brief=brief, more="")
     return Section(f"Costliest frames{of} by self time", [table], is_open=False)
 
 
@@ -156,13 +154,12 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
         part_row("idle, due to", device.idle_ns, whole_ns, remark=launches),
         *(part_row(name, ns, whole_ns, f"{IDLE}{name}") for name, ns in idle if ns),
     ]
-    columns = [names(""), names("", gives_way=2), Column("share"), Column(per), names("", gives_way=1)]
+    columns = heads(f" | ~2 | >share | >{per} | ~1")
     kernels = []
     for kernel in device.top:
         figures = (time(kernel.ns), share(kernel.ns / whole_ns), three_digits(kernel.per_call))
         kernels.append(row(*figures, text(kernel.kind, kernel.kind), kernel_name(kernel.name)))
-    heads = [Column(per), Column("share", gives_way=1), Column("times"), names("kind", gives_way=2)]
-    costliest = Table([*heads, names("kernel or copy")], kernels, brief=_TOP_KERNELS)
+    costliest = Table(heads(f">{per} | >share ~1 | >times | kind ~2 | kernel or copy"), kernels, brief=_TOP_KERNELS)
     heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"
     return Section(heading, [Table(columns, rows), costliest])
 

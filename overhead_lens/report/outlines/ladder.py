@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from overhead_lens.report.cells import bounds, length, names, row, share, signed, signed_bounds, sum_row, time
+from overhead_lens.report.cells import bounds, heads, length, row, share, signed, signed_bounds, sum_row, time
 from overhead_lens.report.looks import TIME
-from overhead_lens.report.outline import Cell, Column, Notes, Outline, Row, Section, Table
+from overhead_lens.report.outline import Cell, Notes, Outline, Row, Section, Table
 from overhead_lens.report.text.blocks import counted, origin
 from overhead_lens.studies.ladder.analysis import Ladder, Layer, Rung
 
@@ -37,8 +37,8 @@ def _layers(layers: Sequence[Layer]) -> Section | None:
         bar = length(layer.ns, total_ns, layer.ci95_ns, TIME, left_ns)
         rows.append(row(layer.name, bar, time(layer.ns), share(layer.ns / total_ns), bounds(layer.ci95_ns)))
     rows.append(sum_row("sum", "", time(total_ns), "", ""))
-    columns = [names("from outside in"), names("", gives_way=3), Column("time"), Column("share", gives_way=2)]
-    table = Table([*columns, names("95 % interval", gives_way=1)], rows, "intervals are of paired differences")
+    columns = heads("from outside in | ~3 | >time | >share ~2 | 95 % interval ~1")
+    table = Table(columns, rows, "intervals are of paired differences")
     return Section("What the compiled call is made of", [table], reach="everywhere") if layers else None
 
 
@@ -46,8 +46,7 @@ def _rungs(ladder: Ladder) -> Section:
     """Every rung, indented under the rung that it is compared with; then the rungs that could not be timed, and why."""
     eager = ladder.rung("eager")
     most_ns = max((rung.ci95_ns[1] for rung in ladder.rungs if rung.ns is not None and rung.ci95_ns), default=0.0)
-    columns = [names("rung"), names("", gives_way=6), Column("time"), Column("step", gives_way=1)]
-    columns += [names("95 % interval", gives_way=2), Column("x eager", gives_way=3), Column("faults", gives_way=4)]
+    columns = heads("rung | ~6 | >time | >step ~1 | 95 % interval ~2 | >x eager ~3 | >faults ~4")
     table = Table(columns, [_rung(rung, eager, most_ns) for rung in ladder.rungs])
     missing = [f"not done: {rung.kind.title}: {rung.reason}" for rung in ladder.rungs if rung.reason]
     return Section("Rungs", [table, Notes(missing, tone="dim")], reach="everywhere")

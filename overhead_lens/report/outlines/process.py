@@ -9,8 +9,8 @@ from pathlib import Path
 
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.readers.py_spy.threads import SampledThread
-from overhead_lens.report.cells import names, numbers, row, share, sum_row, text, verdict
-from overhead_lens.report.outline import Bars, Column, Drawing, Notes, Outline, Row, Section, Table
+from overhead_lens.report.cells import heads, row, share, sum_row, text, verdict
+from overhead_lens.report.outline import Bars, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.host import divided, frames_section, host_bar, host_blocks, largest_part
 from overhead_lens.report.outlines.stacks import name_of, stacks_of_others, thread_stacks
 from overhead_lens.report.text.blocks import counted, left_out, origin
@@ -91,7 +91,6 @@ def _origin(process: ProcessBudget, side: str) -> list[tuple[str, str]]:
 
 
 def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
-    columns = [names("thread"), Column("busy"), names("its time", gives_way=1), names("most in", gives_way=2)]
     rows = []
     for thread in threads[:_MOST_THREADS]:
         child = "" if thread.process == pid else f" (process {thread.process})"
@@ -99,13 +98,13 @@ def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
         most = text(top.frame if top else "", tone="dim")
         rows.append(row(name_of(thread) + child, f"{thread.busy_share:.0%}", divided(thread.host), most))
     notes = Notes(left_out(len(threads) - len(rows), "less busy thread"))
-    table = Table(columns, rows, brief=_BRIEF_THREADS)
+    table = Table(heads("thread | >busy | its time ~1 | most in ~2"), rows, brief=_BRIEF_THREADS)
     return Section("Other threads, busiest first", [table, notes], reach="everywhere")
 
 
 def _traced(thread: ThreadBudget, trace: TracedMoment, capture: str) -> Iterator[Section]:
     """The main thread as it was sampled and as it traced itself."""
-    columns = [names("where"), Column("sampled"), names("95 % interval", gives_way=1), Column("traced"), names("")]
+    columns = heads("where | >sampled | 95 % interval ~1 | >traced | ")
     rows = []
     for sampled, traced in zip(thread.host, trace.host, strict=True):
         if not (sampled.ns or traced.ns):
@@ -156,8 +155,7 @@ def _changes(delta: ProcessDelta, thread: ThreadDelta) -> Section:
         host_bar(when, f"busy {side.busy_share:.0%} of {format_ns(side.wall_ns)}", side.host, side.wall_ns)
         for when, side in zip(("before", "after"), pair, strict=True)
     ]
-    columns = [names("category"), *numbers("base", "new", "difference")]
-    columns += [names("95 % interval", gives_way=1), names("verdict")]
+    columns = heads("category | >base | >new | >difference | 95 % interval ~1 | verdict")
     rows = [_change(share) for share in thread.host if share.base_share or share.new_share]
     busy = ("busy", f"{thread.base_busy_share:.1%}", f"{thread.new_busy_share:.1%}")
     rows.append(sum_row(*busy, "", "", ""))

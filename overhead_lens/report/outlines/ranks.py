@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from statistics import median_low
 
-from overhead_lens.report.cells import count, names, numbers, row, time
+from overhead_lens.report.cells import count, heads, row, time
 from overhead_lens.report.outline import Bar, Bars, Block, Notes, Outline, Piece, Section, Table
 from overhead_lens.report.outlines.host import host_bar, hosts_table
 from overhead_lens.report.outlines.recorded.collectives import straggler_blocks, straggler_lines
@@ -105,7 +105,7 @@ def _name(rank: RankTime, ranks: RanksAnalysis) -> str:
 
 def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalysis) -> Table:
     """Each rank's time in collectives and on its devices; outside of pages only some of them."""
-    columns = [names("rank"), *numbers("window"), *numbers("collectives", gives_way=2), *numbers("waiting in them")]
+    columns = heads("rank | >window | >collectives ~2 | >waiting in them | >transfer ~1 | >compute | >idle")
     rows = [
         row(
             *(rank.label, time(rank.wall_ns), count(rank.collectives), time(rank.wait_ns), time(rank.transfer_ns)),
@@ -115,9 +115,7 @@ def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalys
         )
         for rank in shown
     ]
-    return Table(
-        [*columns, *numbers("transfer", gives_way=1), *numbers("compute", "idle")], rows, more="more in between"
-    )
+    return Table(columns, rows, more="more in between")
 
 
 def _spreads(ranks: RanksAnalysis) -> Table:
@@ -125,7 +123,7 @@ def _spreads(ranks: RanksAnalysis) -> Table:
         row(spread.name, *map(time, (spread.min_ns, spread.median_ns, spread.max_ns)), spread.max_rank)
         for spread in ranks.spreads[:_MOST_SPREADS]
     ]
-    columns = [names("spread over the ranks, widest first"), *numbers("min", "median", "max"), names("of rank")]
+    columns = heads("spread over the ranks, widest first | >min | >median | >max | of rank")
     return Table(columns, rows, brief=_BRIEF_SPREADS, more="")
 
 

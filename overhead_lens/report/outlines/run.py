@@ -12,8 +12,8 @@ from statistics import median
 
 from overhead_lens.budget.model import DeviceShare
 from overhead_lens.errors import UsageError
-from overhead_lens.report.cells import count, measured_bounds, names, numbers, row, share, text, time
-from overhead_lens.report.outline import Block, Column, Drawing, Notes, Outline, Picture, Reach, Section, Table
+from overhead_lens.report.cells import count, heads, measured_bounds, row, share, text, time
+from overhead_lens.report.outline import Block, Drawing, Notes, Outline, Picture, Reach, Section, Table
 from overhead_lens.report.outlines.host import (
     device_section,
     divided,
@@ -88,7 +88,7 @@ def run_outline(run: RunBudget) -> Outline:
 def end_to_end_outline(comparison: EndToEnd) -> Outline:
     """A run compared with a hot loop: what that would have missed, then, on its page, the run."""
     run, outline = comparison.run, run_outline(comparison.run)
-    columns = [names("missed by a hot loop"), Column(f"per {run.per}"), Column("share"), names("because", gives_way=1)]
+    columns = heads(f"missed by a hot loop | >per {run.per} | >share | because ~1")
     rows = [row(each.figure, time(each.ns), share(each.share), each.because) for each in comparison.missed]
     apart = ["not to be added up: a slow step may be slow by one of the others"] if rows else []
     tries = [f"try against {each.figure}: {each.how} ({each.remedy})" for each in comparison.missed if each.remedy]
@@ -127,7 +127,7 @@ def _ranks(job: RunJob) -> Section:
     slowest = job.slowest
     by_own = [run for _, run in sorted(zip(job.own_ns, job.ranks, strict=True), key=lambda each: -each[0])]
     shown, brief = ({run.rank for run in (*by_own[: most - 1], by_own[-1])} for most in (_MOST_RANKS, _BRIEF_RANKS))
-    columns = [names("rank"), Column(f"per {slowest.per}"), names("95 % interval", gives_way=1), names("where")]
+    columns = heads(f"rank | >per {slowest.per} | 95 % interval ~1 | where")
     rows = [
         row(
             f"{run.rank}{' (slowest)' if run is slowest else ''}",
@@ -208,7 +208,7 @@ def _devices(run_device: RunDevice, run: RunBudget) -> Iterator[Section]:
     for at, device in enumerate(run_device.devices[:_MOST_DEVICES]):
         reach: Reach = "everywhere" if at < _BRIEF_DEVICES else "page"
         yield replace(device_section(device, run.wall.ns, "per step"), reach=reach)
-    columns = [names("region"), *numbers("traced", "each time", "device", "busy"), names("", gives_way=1)]
+    columns = heads("region | >traced | >each time | >device | >busy | ~1")
     walls_ns = {region.name: region.wall.ns for region in run.regions}
     rows = []
     for region in run_device.regions:
@@ -247,12 +247,11 @@ def check_lines(run: RunBudget) -> Iterator[str]:
 
 
 def _slowest(run: RunBudget) -> Section:
-    columns = [Column("step"), Column("took"), Column("of the mean"), names("because")]
     rows = [
         row(count(slow.step), time(slow.wall_ns), f"{slow.wall_ns / max(1, run.wall.ns):.1f}x", slow.because)
         for slow in run.slowest
     ]
-    return Section(f"Slowest {_bare(run)}steps", [Table(columns, rows)])
+    return Section(f"Slowest {_bare(run)}steps", [Table(heads(">step | >took | >of the mean | because"), rows)])
 
 
 def _bare(run: RunBudget) -> str:
@@ -286,16 +285,16 @@ def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
 
 
 def _regions(regions: Sequence[RegionBudget]) -> Section:
-    columns = [names("region"), Column("entered"), Column("each time"), names("95 % interval", gives_way=2)]
+    columns = heads("region | >entered | >each time | 95 % interval ~2 | where ~1")
     rows = []
     for region in regions:
         where = divided(region.host) if region.host else text("no stack was taken inside", tone="dim")
         rows.append(row(region.name, f"{region.count:,}x", time(region.wall.ns), measured_bounds(region.wall), where))
-    return Section("Regions, in bare steps", [Table([*columns, names("where", gives_way=1)], rows)])
+    return Section("Regions, in bare steps", [Table(columns, rows)])
 
 
 def _threads(run: RunBudget) -> Section:
-    columns = [names("thread"), Column("process", gives_way=1), Column("busy"), names("where", gives_way=2)]
+    columns = heads("thread | >process ~1 | >busy | where ~2")
     rows = [
         row(thread.name or str(thread.thread), str(thread.process), f"{thread.busy_share:.0%}", divided(thread.host))
         for thread in run.threads[:_MOST_THREADS]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.cells import length, names, numbers, row, signed, text, time
+from overhead_lens.report.cells import heads, length, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import Cell, Column, Notes, Outline, Reach, Row, Section, Table, Tone
+from overhead_lens.report.outline import Cell, Notes, Outline, Reach, Row, Section, Table, Tone
 from overhead_lens.report.text.blocks import capitalized, counted, cut, left_out, three_digits
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureDelta
@@ -62,10 +62,10 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
         others = (base_ns - sum(each.base_ns for each in shown), new_ns - sum(each.new_ns for each in shown))
         rows.append(_rest(f"({counted(len(divided.names) - len(shown), 'other')})", *others))
     rows.append(_rest("sum", base_ns, new_ns, "bold"))
-    columns = [Column("difference"), names("", gives_way=2), *numbers("base", "new", gives_way=1)]
+    columns = heads(">difference | ~2 | >base ~1 | >new ~1 | name")
     where = "busiest thread" if divided.where == "host" else f"device {divided.where}"
     heading = f"{where}: self time{_unit(delta)}, which sums to {format_signed_ns(new_ns - base_ns)}"
-    table = Table([*columns, names("name")], rows, "each instant belongs to the event that began last", _BRIEF)
+    table = Table(columns, rows, "each instant belongs to the event that began last", _BRIEF)
     reach: Reach = "everywhere" if at == 0 else "report" if at <= _MOST_DEVICES else "page"
     return Section(capitalized(heading), [table], reach)
 
@@ -101,7 +101,7 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
     for change in changes[:_MOST]:
         counts = f"{three_digits(change.base_count / units[0])} → {three_digits(change.new_count / units[1])}"
         rows.append(row(counts, change.status, kernel_name(change.name) if kind == "kernel" else change.name))
-    columns = [Column(f"count{_unit(delta)}"), names("", gives_way=1), names("name")]
+    columns = heads(f">count{_unit(delta)} | ~1 | name")
     notes = Notes(left_out(len(changes) - len(rows), "smaller change"))
     heading = f"{kind}: other counts, largest change of time first"
     return Section(heading, [Table(columns, rows, brief=_BRIEF), notes], is_open=False)
@@ -118,7 +118,7 @@ def _units(delta: StructureDelta) -> tuple[int, int]:
 
 def _swaps(delta: StructureDelta) -> Section:
     """Other kernels under the same operator: two rows each, before and after."""
-    columns = [names("operator"), names(""), Column("events and time"), names("kernel")]
+    columns = heads("operator | | >events and time | kernel")
     table = Table(columns, list(_swap_rows(delta)), brief=2 * _BRIEF_SWAPS, more="more rows")
     notes = Notes(left_out(len(delta.swaps) - _MOST_SWAPS, "smaller change"))
     return Section(f"Other kernels under the same operator{_unit(delta)}", [table, notes], is_open=False)

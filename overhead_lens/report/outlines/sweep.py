@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from overhead_lens.report.cells import bounds, names, row, text, time
+from overhead_lens.report.cells import bounds, heads, row, text, time
 from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, SYMBOLS, linear_axis, log_axis, round_time
 from overhead_lens.report.page.model import Axis, Plot, Series, Symbol, Upright
@@ -47,9 +47,9 @@ def _answer(sweep: Sweep) -> str:
 
 def _times(sweep: Sweep) -> Section:
     """The times of every variant by size, their intervals, and how far the line lies above each."""
-    columns = [Column(sweep.against)]
+    columns = heads(f">{sweep.against}")
     for variant in sweep.variants:
-        columns += [Column(variant.name), names("95 %", gives_way=2), Column("line", gives_way=1)]
+        columns += [Column(variant.name), *heads("95 % ~2 | >line ~1")]
     rows = []
     for at, size in enumerate(sweep.sizes):
         cells = [text(f"{size:,}")]
@@ -70,9 +70,8 @@ def _misfit(variant: SweptVariant, against: str) -> str:
 
 
 def _lines(sweep: Sweep) -> Section:
-    columns = [names("variant"), Column("overhead"), names("95 %", gives_way=1)]
-    columns += [Column(f"{sweep.against} per ns"), names("95 %", gives_way=1)]
-    table = Table([*columns, names("")], [_line(variant) for variant in sweep.variants])
+    columns = heads(f"variant | >overhead | 95 % ~1 | >{sweep.against} per ns | 95 % ~1 | ")
+    table = Table(columns, [_line(variant) for variant in sweep.variants])
     model = f"time = overhead + {sweep.against} / rate, least squares of relative errors"
     drawn = Drawing(lambda _: [residuals_chart(sweep)])
     return Section("Lines", [Notes([model], tone="dim"), table, drawn], reach="everywhere")
@@ -89,8 +88,7 @@ def _line(variant: SweptVariant) -> Row:
 
 
 def _crossings(sweep: Sweep) -> Section:
-    columns = [names("faster below"), names("faster above"), Column(f"lines cross at {sweep.against}")]
-    columns += [Column("95 %", gives_way=1), Column("measured between", gives_way=2)]
+    columns = heads(f"faster below | faster above | >lines cross at {sweep.against} | >95 % ~1 | >measured between ~2")
     table = Table(columns, [_crossing(crossing) for crossing in sweep.crossings])
     return Section("Where one overtakes the other", [table], reach="everywhere")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from overhead_lens.report.cells import bounds, count, length, names, numbers, row, share, sum_row, text, time
+from overhead_lens.report.cells import bounds, count, heads, length, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import Bar, Bars, Block, Cell, Drawing, Notes, Outline, Piece, Row, Section, Table
 from overhead_lens.report.outlines.host import apart, frames_section, hosts_table, part_row, whole_bar
@@ -82,7 +82,7 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
     shown = [replace(parts[name][0], reach="everywhere") for name in parts if name in essential]
     further = [each for name, those in parts.items() for each in (those[1:] if name in essential else those)]
     issues = [row(reason.replace("_", " "), count(events)) for reason, events in analysis.issues.items()]
-    table = Table([names(""), *numbers("events")], issues)
+    table = Table(heads(" | >events"), issues)
     notes = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
     hidden = ", ".join(name for name in parts if name not in essential)
     return Outline(
@@ -232,8 +232,7 @@ def _partition(device: DeviceBudget) -> Table:
         if ns:
             idle = part_row(name, ns, span_ns, f"{IDLE}{name}", _REMARKS[name])
             rows.append(replace(idle, is_minor=ns < _SHOWN_SHARE * span_ns))
-    columns = [names(""), names("", gives_way=2), *numbers("", ""), names("", gives_way=1)]
-    return Table(columns, rows, more="")
+    return Table(heads(" | ~2 | > | > | ~1"), rows, more="")
 
 
 def _launches(launch: Launches) -> str:
@@ -254,8 +253,7 @@ def _host(analysis: TraceAnalysis) -> Iterator[Section]:
     busiest, wall_ns = analysis.threads[0], analysis.window.wall_ns
     rows = [each for category in busiest.host if category.ns for each in _category(category, wall_ns)]
     rows.append(sum_row("sum = window", "", "100 %", time(wall_ns), "", ""))
-    columns = [names("where"), names("", gives_way=3), *numbers("share", "time")]
-    columns += [names("95 % interval", gives_way=2), names("most in", gives_way=1)]
+    columns = heads("where | ~3 | >share | >time | 95 % interval ~2 | most in ~1")
     name, table = _thread_name(busiest), Table(columns, rows, more="")
     yield Section(f"Host: {name}, sum = window", [whole_bar(busiest.host, wall_ns), table], reach="everywhere")
     yield replace(frames_section(busiest.host, wall_ns, _MOST_FRAMES, 0, f" of {name}"), reach="page")
@@ -308,7 +306,7 @@ def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Sect
         )
         for cost in costs[:_MOST_COSTS]
     ]
-    columns = [*numbers("self" if divided else "time"), *numbers("share", gives_way=2), *numbers("events")]
-    columns += [*(numbers("dispatch", "kernel", gives_way=1) if divided else []), names("category", 3), names(what)]
+    first, between = (">self", " | >dispatch ~1 | >kernel ~1") if divided else (">time", "")
+    columns = heads(f"{first} | >share ~2 | >events{between} | category ~3 | {what}")
     caption = "self time, divided by an estimate of kernels on the host" if divided else "on the device"
     return Section.folded(heading, Table(columns, rows, caption, brief=_BRIEF_COSTS, more=""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.cells import count, names, numbers, row, time
+from overhead_lens.report.cells import count, heads, row, time
 from overhead_lens.report.outline import Block, Notes, Row, Section, Table
 from overhead_lens.report.outlines.recorded.counters import bandwidth
 from overhead_lens.report.text.blocks import counted, cut
@@ -28,9 +28,9 @@ def collective_section(many: Sequence[Collective], costs: Sequence[CollectiveCos
     total_ns, hidden_ns = sum(one.dur_ns for one in many), sum(one.hidden_ns for one in many)
     hidden = f"{format_ns(hidden_ns)} of {format_ns(total_ns)} hidden behind compute"
     heading = f"Collectives, the most exposed first; {hidden}"
-    columns = [*numbers("exposed", "hidden", "count"), *numbers("size"), *numbers("ranks", gives_way=3)]
-    columns += [*numbers("algorithm", gives_way=2), *numbers("bus"), *numbers("bus, best", gives_way=1)]
-    table = Table([*columns, names("collective"), names("type", gives_way=4)], list(map(_row, costs[:_MOST_ROWS])))
+    columns = heads(">exposed | >hidden | >count | >size | >ranks ~3")
+    columns += heads(">algorithm ~2 | >bus | >bus, best ~1 | collective | type ~4")
+    table = Table(columns, list(map(_row, costs[:_MOST_ROWS])))
     return Section.folded(heading, table, Notes([_DEFINED]))
 
 
@@ -73,8 +73,8 @@ def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
         row(one.rank, count(one.last), *map(time, (one.lost_ns, one.own_ns, one.passed_on_ns, one.lead_ns)))
         for one in stragglers.holders[:_MOST_ROWS]
     ]
-    columns = numbers("last in", "others wait", "by its own work", "propagated", "later than the last but one")
-    yield Table([names("rank"), *columns], holders, "ranks that others wait for")
+    columns = heads("rank | >last in | >others wait | >by its own work | >propagated | >later than the last but one")
+    yield Table(columns, holders, "ranks that others wait for")
     steps = [
         row(
             *(count(step.step), count(step.collectives), time(step.lost_ns), step.holder or "-", time(step.holder_ns)),
@@ -82,8 +82,8 @@ def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
         )
         for step in stragglers.steps[:_MOST_ROWS]
     ]
-    columns = [*numbers("step", "collectives", "all waits"), names("most for rank"), *numbers("of it")]
-    yield Table([*columns, names("as before")], steps, "waiting in collectives, step by step")
+    columns = heads(">step | >collectives | >all waits | most for rank | >of it | as before")
+    yield Table(columns, steps, "waiting in collectives, step by step")
     transfers = [
         row(
             *(one.kind, one.dtype or "-", format_bytes(one.bytes)),
@@ -92,5 +92,5 @@ def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
         )
         for one in stragglers.transfers[:_MOST_ROWS]
     ]
-    columns = [names("collective"), names("type"), *numbers("size", "ranks", "count", "transfer", "algorithm", "bus")]
+    columns = heads("collective | type | >size | >ranks | >count | >transfer | >algorithm | >bus")
     yield Table(columns, transfers, "collectives by the rank that came last, without waits")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead_lens.report.cells import count, names, numbers, row, time
+from overhead_lens.report.cells import count, heads, row, time
 from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis
 from overhead_lens.report.page.model import Plot, Series
@@ -42,8 +42,7 @@ def _track(track: CounterTrack) -> Iterator[Block]:
     for one in track.kernels:
         covered = f"{one.covered_ns / one.total_ns:.0%}"
         rows.append(row(_named(one.name), time(one.total_ns), covered, quantity(one.mean, track.unit)))
-    columns = [names("kernel"), *numbers("time", "with a value", "mean")]
-    yield Table(columns, rows, f"{_named(track.name)} while kernels ran")
+    yield Table(heads("kernel | >time | >with a value | >mean"), rows, f"{_named(track.name)} while kernels ran")
 
 
 def over_time(track: CounterTrack) -> Plot:
@@ -75,9 +74,8 @@ def _occupancy(counters: Counters) -> Iterator[Block]:
         times = (_named(one.name), time(one.total_ns), count(one.count), percent(one.occupancy_percent))
         unfilled = f"{one.unfilled_ns / one.total_ns:.0%}" if one.total_ns else "-"
         rows.append(row(*times, figure(one.blocks_per_sm), figure(one.warps_per_sm), unfilled))
-    columns = [names("kernel"), *numbers("time"), *numbers("events", gives_way=2), *numbers("occupancy")]
-    columns += [*numbers("blocks per SM", "warps per SM", gives_way=1)]
-    columns += [*numbers("time below one block per SM", gives_way=3)]
+    columns = heads("kernel | >time | >events ~2 | >occupancy | >blocks per SM ~1")
+    columns += heads(">warps per SM ~1 | >time below one block per SM ~3")
     yield Table(columns, rows, "occupancy as Kineto estimates it, weighted by duration")
 
 
@@ -110,8 +108,8 @@ def _copies(counters: Counters) -> Table:
         )
         for one in counters.copies[:_MOST_ROWS]
     ]
-    columns = [names("copy"), names("device", gives_way=3), *numbers("events", "bytes", "time", "rate")]
-    return Table([*columns, *numbers("fastest", gives_way=1), *numbers("without a size", gives_way=2)], rows, "copies")
+    columns = heads("copy | device ~3 | >events | >bytes | >time | >rate | >fastest ~1 | >without a size ~2")
+    return Table(columns, rows, "copies")
 
 
 def _products(counters: Counters) -> Table:
@@ -122,8 +120,7 @@ def _products(counters: Counters) -> Table:
         )
         for one in counters.products[:_MOST_ROWS]
     ]
-    columns = [names("operator"), names("shape"), names("type", gives_way=2), *numbers("calls")]
-    columns += [*numbers("flop", gives_way=1), *numbers("device time", "rate")]
+    columns = heads("operator | shape | type ~2 | >calls | >flop ~1 | >device time | >rate")
     return Table(columns, rows, "matrix products by shape, (batch x) m x k x n")
 
 
@@ -138,12 +135,12 @@ def _ranges(counters: Counters) -> Iterator[Block]:
         )
         for one in counters.ranges[:_MOST_ROWS]
     ]
-    columns = [names("kernel"), names("operator", gives_way=1), *numbers("ranges", "flop of CUDA cores", "rate")]
+    columns = heads("kernel | operator ~1 | >ranges | >flop of CUDA cores | >rate")
     yield Table(columns, rows, "kernels that CUPTI counted")
     first = counters.ranges[0]
     metrics = [row(name, figure(value)) for name, value in list(first.metrics.items())[:_MOST_METRICS]]
     caption = f"metrics of {_named(first.name)}; --json has all"
-    yield Table([names("metric"), *numbers("value")], metrics, caption)
+    yield Table(heads("metric | >value"), metrics, caption)
 
 
 def _ranged(counters: Counters) -> str:
@@ -167,8 +164,7 @@ def _graphs(counters: Counters) -> Iterator[Block]:
         for one in counters.graphs
         for node in one.costliest
     ]
-    columns = [names("graph"), names("node"), names("work"), *numbers("events", "time")]
-    yield Table(columns, rows[: 2 * _MOST_ROWS], "nodes of graphs")
+    yield Table(heads("graph | node | work | >events | >time"), rows[: 2 * _MOST_ROWS], "nodes of graphs")
 
 
 def _graph(one: GraphWork) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from overhead_lens.report.cells import count, names, numbers, row, share, time
+from overhead_lens.report.cells import count, heads, row, share, time
 from overhead_lens.report.outline import Notes, Row, Section, Table
 from overhead_lens.report.text.blocks import counted, cut, cut_front, left_out
 from overhead_lens.taxonomy.names import kernel_name
@@ -88,8 +88,8 @@ def _shares(shares: Sequence[Share], whole_ns: int, caption: str) -> Table:
         )
         for each in shares
     ]
-    columns = [*numbers("on the path", "share"), names("what"), *numbers("in the window", gives_way=1)]
-    return Table([*columns, *numbers("if it were free")], rows, caption, brief=_TOP, more="")
+    columns = heads(">on the path | >share | what | >in the window ~1 | >if it were free")
+    return Table(columns, rows, caption, brief=_TOP, more="")
 
 
 def _name(name: str) -> str:
@@ -119,7 +119,7 @@ def _costliest(summed: dict[str, list[Share]], whole_ns: int) -> Iterator[str]:
 
 def _windows(path: CriticalPath) -> Table:
     rows = [row(str(each.step), time(each.wall_ns), _made_of(each)) for each in path.windows[:_MOST_WINDOWS]]
-    return Table([*numbers("step", "time"), names("its path")], rows if len(path.windows) > 1 else [], "each step")
+    return Table(heads(">step | >time | its path"), rows if len(path.windows) > 1 else [], "each step")
 
 
 def _made_of(window: WindowPath) -> str:
@@ -147,9 +147,9 @@ def _slack(path: CriticalPath) -> Table:
         row(time(least_ns), time(total_ns / beside), count(beside), count(on_path), device, kernel_name(name))
         for least_ns, total_ns, beside, on_path, name, device in sums
     ]
-    columns = [*numbers("least slack", "mean slack"), *numbers("beside the path", "on the path", gives_way=1)]
+    columns = heads(">least slack | >mean slack | >beside the path ~1 | >on the path ~1 | device ~2 | kernel")
     caption = "device events beside the path: by how much one could at most be longer without making the path longer"
-    return Table([*columns, names("device", gives_way=2), names("kernel")], rows[:_MOST_SLACK], caption)
+    return Table(columns, rows[:_MOST_SLACK], caption)
 
 
 def path_notes(path: CriticalPath | None) -> list[str]:
@@ -205,7 +205,7 @@ def _by_name(path: PathOverRanks, which: str, name: str = "name") -> list[tuple[
 
 def _times(what: str, times: Sequence[tuple[str, int]], whole_ns: int, caption: str) -> Table:
     rows = [row(time(ns), share(ns / whole_ns), name) for name, ns in times]
-    return Table([*numbers("on the path", "share"), names(what)], rows, caption)
+    return Table(heads(f">on the path | >share | {what}"), rows, caption)
 
 
 def _steps_over_ranks(path: PathOverRanks) -> Table:
@@ -221,8 +221,7 @@ def _steps_over_ranks(path: PathOverRanks) -> Table:
         )
         for step in path.steps[:_MOST_WINDOWS]
     ]
-    columns = [*numbers("step", "time"), names("ended last by"), *numbers("changes of rank")]
-    return Table([*columns, names("most on its path")], rows, "each step")
+    return Table(heads(">step | >time | ended last by | >changes of rank | most on its path"), rows, "each step")
 
 
 def over_ranks_notes(path: PathOverRanks | None) -> list[str]:

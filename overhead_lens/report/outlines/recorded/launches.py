@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.cells import count, names, numbers, row, time
+from overhead_lens.report.cells import count, heads, row, time
 from overhead_lens.report.outline import Notes, Row, Section, Table
 from overhead_lens.report.text.blocks import counted, cut, left_out
 from overhead_lens.traces.budgets import DeviceBudget
@@ -28,8 +28,8 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
         "Launches: from call to kernel (TKLQT)",
         Notes([line for device in devices if device.whole.launches for line in (queueing(device), rates(device))]),
     )
-    columns = [names("device"), *numbers("step", "kernels"), *numbers("without a call", "launches", gives_way=2)]
-    columns += [*numbers("of graphs", gives_way=3), *numbers("TKLQT"), *numbers("floor", "queued", "else", gives_way=1)]
+    columns = heads("device | >step | >kernels | >without a call ~2 | >launches ~2")
+    columns += heads(">of graphs ~3 | >TKLQT | >floor ~1 | >queued ~1 | >else ~1 | bound by")
     rows = [
         (device.device, name, figures)
         for device in devices
@@ -39,13 +39,13 @@ def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLau
         "Launches: latencies and steps",
         _latencies(budgets),
         Notes([_EXPLAINED, *left_out(len(rows) - _MOST_ROWS, "row")] if rows else []),
-        Table([*columns, names("bound by")], [_row(*each) for each in rows[:_MOST_ROWS]]),
+        Table(columns, [_row(*each) for each in rows[:_MOST_ROWS]]),
     )
 
 
 def _latencies(devices: Sequence[DeviceBudget]) -> Table:
-    columns = [names("device"), *numbers("launches", "latency median"), *numbers("p99", "max", gives_way=1)]
-    columns += [*numbers("queue mean / max", gives_way=2), *numbers("of graphs", gives_way=3)]
+    columns = heads("device | >launches | >latency median | >p99 ~1 | >max ~1")
+    columns += heads(">queue mean / max ~2 | >of graphs ~3 | >device events without one")
     rows = []
     for device in devices:
         launch = device.launch
@@ -53,7 +53,7 @@ def _latencies(devices: Sequence[DeviceBudget]) -> Table:
         queue = f"{launch.queue_depth_mean:.1f} / {launch.queue_depth_max}"
         counts = map(count, (launch.graph_launches, launch.unlinked))
         rows.append(row(device.device, count(launch.count), *latencies, queue, *counts))
-    return Table([*columns, *numbers("device events without one")], rows)
+    return Table(columns, rows)
 
 
 def queueing(device: DeviceLaunches) -> str:
@@ -110,8 +110,7 @@ def batches_sentence(batches: Batches) -> str:
 
 def batch_section(batches: Batches) -> Section:
     """A row for each trace."""
-    columns = [*numbers("batch", "kernels", "TKLQT", "queued"), names("bound by"), names("per", gives_way=2)]
-    columns += [names("device", gives_way=3), names("trace"), names("batch told by", gives_way=1)]
+    columns = heads(">batch | >kernels | >TKLQT | >queued | bound by | per ~2 | device ~3 | trace | batch told by ~1")
     return Section("Batch sizes", [Table(columns, list(map(_batch, batches.points)))], reach="everywhere")
 
 

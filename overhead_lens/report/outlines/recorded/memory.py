@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from overhead_lens.report.cells import count, names, numbers, row
+from overhead_lens.report.cells import count, heads, row
 from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis, round_number
 from overhead_lens.report.page.model import Plot, Series
@@ -89,8 +89,7 @@ def _holders(memory: DeviceMemory) -> Table:
     for name, size in ((BEFORE, memory.before_bytes), ("(others)", rest)):
         if size:
             rows.append(row(format_bytes(size), _share(size, memory), "", name, "", "", "", is_sum=True))
-    columns = [*numbers("bytes", "share"), *numbers("blocks", gives_way=3), names("held at the peak by")]
-    columns += [names("kind", gives_way=2), names("module", gives_way=1), names("line")]
+    columns = heads(">bytes | >share | >blocks ~3 | held at the peak by | kind ~2 | module ~1 | line")
     return Table(columns, rows, f"{memory.device} at its peak", brief=_TOP)
 
 
@@ -146,16 +145,16 @@ def _steps(memory: DeviceMemory) -> Table:
         )
         for step in memory.steps[:_MOST_STEPS]
     ]
-    columns = [*numbers("step", "live at start", "at end", "peak", "allocated"), *numbers("of it released in the step")]
+    columns = heads(">step | >live at start | >at end | >peak | >allocated")
+    columns += heads(">of it released in the step | >blocks ~1 | >never released")
     more = f"; the first {_MOST_STEPS} of {len(memory.steps):,}" if len(memory.steps) > _MOST_STEPS else ""
     caption = f"{memory.device} step by step{more}"
-    return Table([*columns, *numbers("blocks", gives_way=1), *numbers("never released")], rows, caption)
+    return Table(columns, rows, caption)
 
 
 def _places(holders: Sequence[MemoryHolder], caption: str) -> Table:
     rows: list[Row] = [row(format_bytes(holder.bytes), count(holder.blocks), *_place(holder)) for holder in holders]
-    columns = [*numbers("bytes", "blocks"), names("operator"), names("kind", 2), names("module", 1), names("line")]
-    return Table(columns, rows, caption)
+    return Table(heads(">bytes | >blocks | operator | kind ~2 | module ~1 | line"), rows, caption)
 
 
 def memory_notes(memories: Sequence[DeviceMemory]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
-from overhead_lens.report.cells import count, names, numbers, row, sum_row, time
+from overhead_lens.report.cells import count, heads, row, sum_row, time
 from overhead_lens.report.looks import ink
 from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Picture, Section, Table
 from overhead_lens.report.page.charts.icicle import LEAST_SHARE, MOST_NODES
@@ -50,9 +50,8 @@ def _share(ns: int, whole_ns: int) -> str:
     return f"{ns / whole_ns:.1%}" if whole_ns else "-"
 
 
-def _times(*others: Column) -> list[Column]:
-    columns = [*numbers("host"), *numbers("other threads", gives_way=1), *numbers("device forward", "backward")]
-    return [*columns, *numbers("communication", gives_way=2), *others]
+def _times(others: str) -> list[Column]:
+    return heads(f">host | >other threads ~1 | >device forward | >backward | >communication ~2 | {others}")
 
 
 def _cells(spent: ModuleTime) -> list[Cell]:
@@ -78,8 +77,7 @@ def _classes(modules: ModuleBudgets) -> Table:
         )
         for each in ranked[:_MOST_CLASSES]
     ]
-    more = [*numbers("with inner", gives_way=1), *numbers("instances", "calls", gives_way=3), names("class")]
-    return Table(_times(*more), rows, "classes, by their own time")
+    return Table(_times(">with inner ~1 | >instances ~3 | >calls ~3 | class"), rows, "classes, by their own time")
 
 
 def _costliest_layers(modules: ModuleBudgets) -> Sequence[Layers]:
@@ -113,7 +111,7 @@ def _layers(modules: ModuleBudgets, layers: Layers) -> Table:
     below = f" in {modules.path(layers.parent)}" if layers.parent is not None else ""
     more = f"; the first {len(shown)} of {len(layers.nodes):,}" if len(shown) < len(layers.nodes) else ""
     caption = f"layer by layer, with inner modules: {cut(layers.class_name, _NAME)}{below}{more}"
-    return Table(_times(*numbers("calls", gives_way=3), names("module")), rows, caption)
+    return Table(_times(">calls ~3 | module"), rows, caption)
 
 
 def _single(modules: ModuleBudgets) -> Table:
@@ -125,8 +123,7 @@ def _single(modules: ModuleBudgets) -> Table:
         row(*_cells(node.own), count(node.calls), _led_by(node.own), modules.path(at))
         for at, node in ranked[:_MOST_MODULES]
     ]
-    more = [*numbers("calls", gives_way=3), names("host led by", gives_way=4), names("module")]
-    return Table(_times(*more), rows, "modules with the most own time")
+    return Table(_times(">calls ~3 | host led by ~4 | module"), rows, "modules with the most own time")
 
 
 def _led_by(time: ModuleTime) -> str:
@@ -139,7 +136,7 @@ def _remainder(modules: ModuleBudgets) -> Table:
     if modules.unlinked_events:
         rows.append(row("", "", "", "", "", f"no launch in the trace: device {format_ns(modules.unlinked_ns)}"))
     rows.append(sum_row(*_cells(modules.whole), "sum"))
-    return Table(_times(names("where")), rows, "what sums to the threads and the device")
+    return Table(_times("where"), rows, "what sums to the threads and the device")
 
 
 def modules_chart(modules: ModuleBudgets) -> Iterator[Picture]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from overhead_lens.report.cells import names, numbers, row, time
-from overhead_lens.report.outline import Column, Notes, Section, Table
+from overhead_lens.report.cells import heads, row, time
+from overhead_lens.report.outline import Notes, Section, Table
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.sequences.model import LAUNCHES, RepeatedSequence
@@ -21,9 +21,8 @@ _EXPLAINED = (
 
 def sequence_section(sequences: Sequence[RepeatedSequence]) -> Section:
     """A row for each; nothing where nothing repeats."""
-    columns = [*numbers("launching"), *numbers("in gaps", gives_way=4), *numbers("idle in gaps")]
-    columns += [Column("what repeats", is_number=False, is_whole=True)]
-    columns += [*numbers("events of graphs", gives_way=5), names("names", 1), names("module", 3), names("line", 2)]
+    columns = heads(">launching | >in gaps ~4 | >idle in gaps | what repeats!")
+    columns += heads(">events of graphs ~5 | names ~1 | module ~3 | line ~2")
     rows = [
         row(
             *map(time, (one.launch_ns, one.gap_ns, one.idle_ns)),
