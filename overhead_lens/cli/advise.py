@@ -11,7 +11,7 @@ import typer
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions, takes_call_options
-from overhead_lens.terminal.command import EFFORT, argument, option, refuse, refuse_on_windows
+from overhead_lens.terminal.command import argument, option, refuse, refuse_on_windows
 from overhead_lens.terminal.completion import complete_target
 
 # A compiler may take long; what takes longer hangs.
@@ -34,15 +34,13 @@ def advise(
     ],
     options: CallOptions,
     quick: given.Quick = False,
-    remedies: Annotated[
-        Path | None, option(EFFORT, "--remedies FILE", "A Python file with your own remedies.", exists=True)
-    ] = None,
-    output: Annotated[Path | None, given.directory_option("advice")] = None,
+    remedies: Annotated[Path | None, option("--remedies FILE", exists=True)] = None,
+    output: Annotated[Path | None, option("-o --output DIR", "advice")] = None,
     rules: given.Rules = None,
     timeout: given.Timeout = _TIMEOUT_S,
     html: given.Html = None,
     markdown: given.Markdown = None,
-    json_: Annotated[bool, given.json_option("advice")] = False,
+    json_: Annotated[bool, option("--json", "advice")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from overhead_lens.errors import EXIT_USAGE, UsageError
-from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, file_option, json_option
-from overhead_lens.terminal.command import ANALYSIS, OUTPUT, argument, deprecated, option, refuse
+from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, new_file
+from overhead_lens.terminal.command import argument, deprecated, option, refuse
 
 if TYPE_CHECKING:
     from overhead_lens.readers.recording import Reading
@@ -30,63 +30,25 @@ _TRACES = (".json", ".json.gz")
 _ONE_HEAP = ((-4, 0), (-1, -1), (-8, 1))
 
 
-BatchSizes = Annotated[
-    str | None,
-    option(
-        ANALYSIS,
-        "--batch-sizes N,N,...",
-        "Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the traces.",
-    ),
-]
-TokensPerStep = Annotated[
-    int | None,
-    option(
-        ANALYSIS,
-        "--tokens-per-step N",
-        "Tokens generated per sequence and step; adds kernels per token.",
-        callback=between(1, 1_000_000_000),
-    ),
-]
-CriticalPath = Annotated[
-    bool,
-    option(
-        ANALYSIS,
-        "--critical-path",
-        "Add the critical path of each step and what-if estimates; takes about twice as long.",
-    ),
-]
-
-
 def analyze(
     context: typer.Context,
     traces: Annotated[
         list[Path], argument("TRACE", "Exported traces (plain or gzipped), memory snapshots, or directories of traces.")
     ],
-    query: Annotated[
-        str | None,
-        option(ANALYSIS, "--query SQL", "Run DuckDB SQL on the tables events, kernels, launches, steps, host, ..."),
-    ] = None,
+    query: Annotated[str | None, option("--query SQL")] = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show what changed from the first trace to the second.", hidden=True)
     ] = False,
-    batch_sizes: BatchSizes = None,
-    tokens_per_step: TokensPerStep = None,
-    critical_path: CriticalPath = False,
-    dask: Annotated[
-        str | None,
-        option(ANALYSIS, "--dask SCHEDULER", "Distribute many traces: 'local', or the address of a Dask scheduler."),
-    ] = None,
+    batch_sizes: Annotated[str | None, option("--batch-sizes N,N,...")] = None,
+    tokens_per_step: Annotated[int | None, option("--tokens-per-step N", callback=between(1, 1_000_000_000))] = None,
+    critical_path: Annotated[bool, option("--critical-path")] = False,
+    dask: Annotated[str | None, option("--dask SCHEDULER")] = None,
     rules: Rules = None,
-    whole: Annotated[bool, option(OUTPUT, "--all", "Print every part; --json and --html always contain all.")] = False,
+    whole: Annotated[bool, option("--all")] = False,
     html: Html = None,
-    pftrace: Annotated[
-        Path | None,
-        file_option("--pftrace FILE", "Also write the trace with annotations for the Perfetto UI (one trace only)."),
-    ] = None,
-    parquet: Annotated[
-        Path | None, option(OUTPUT, "--parquet DIR", "Also write the results as Parquet tables to a new directory.")
-    ] = None,
-    json_: Annotated[bool, json_option("analysis")] = False,
+    pftrace: Annotated[Path | None, option("--pftrace FILE", callback=new_file)] = None,
+    parquet: Annotated[Path | None, option("--parquet DIR")] = None,
+    json_: Annotated[bool, option("--json", "analysis")] = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import EFFORT, TARGET, argument, option, refuse
+from overhead_lens.terminal.command import argument, option, refuse
 
 if TYPE_CHECKING:
     from threading import Event
@@ -27,37 +27,16 @@ def attach(
     context: typer.Context,
     pid: Annotated[int, argument("PID", "Process ID of a running Python process.", min=1)],
     duration: Annotated[
-        float | None,
-        option(
-            EFFORT,
-            "-d --duration SECONDS",
-            "How long to watch.",
-            callback=given.between(0.5, 86_400),
-            show_default=f"{_SECONDS:g}; with --top {_TOP_S:g} per refresh",
-        ),
+        float | None, option("-d --duration SECONDS", _SECONDS, _TOP_S, callback=given.between(0.5, 86_400))
     ] = None,
-    rate: Annotated[
-        int | None,
-        option(
-            EFFORT,
-            "-r --rate N",
-            "Samples per second and thread.",
-            callback=given.between(1, 1000),
-            show_default="40, fewer above five threads",
-        ),
-    ] = None,
-    subprocesses: Annotated[bool, option(TARGET, "--subprocesses", "Also watch child processes.")] = False,
-    top: Annotated[bool, option(EFFORT, "--top", "Refresh until q or Ctrl-C; nothing is stored.")] = False,
-    trace: Annotated[
-        bool,
-        option(
-            EFFORT, "--trace", "Then start torch.profiler inside the process for up to 1 s (Python 3.14 and newer)."
-        ),
-    ] = False,
-    output: Annotated[Path | None, given.directory_option("capture")] = None,
+    rate: Annotated[int | None, option("-r --rate N", callback=given.between(1, 1000))] = None,
+    subprocesses: Annotated[bool, option("--subprocesses")] = False,
+    top: Annotated[bool, option("--top")] = False,
+    trace: Annotated[bool, option("--trace")] = False,
+    output: Annotated[Path | None, option("-o --output DIR", "capture")] = None,
     rules: given.Rules = None,
     html: given.Html = None,
-    json_: Annotated[bool, given.json_option("budgets")] = False,
+    json_: Annotated[bool, option("--json", "budgets")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import refuse_on_windows
+from overhead_lens.terminal.command import option, refuse_on_windows
 
 _SECONDS = 50
 
 
 def calibrate(
-    json_: Annotated[bool, given.json_option("calibration")] = False,
+    json_: Annotated[bool, option("--json", "calibration")] = False,
     timeout: given.Timeout = given.TIMEOUT_S,
     quiet: given.Quiet = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import ANALYSIS, EFFORT, argument, option, refuse
+from overhead_lens.terminal.command import argument, option, refuse
 from overhead_lens.terminal.completion import complete_capture
 from overhead_lens.terminal.project import read_project
 
@@ -19,38 +19,24 @@ if TYPE_CHECKING:
     from overhead_lens.studies.check.limits import Outcome, TimeOutcome
 
 
-Baseline = Annotated[Path, argument("CAPTURE", "The capture to compare the current code with.", complete_capture)]
-Limits = Annotated[
-    list[str] | None,
-    option(
-        ANALYSIS,
-        "--max NAME=LIMIT",
-        "Allowed increase: total=3%, guard=100ns, instructions=0.5%, instructions.guard=100; repeatable.",
-        show_default="from pyproject.toml",
-    ),
-]
-Instructions = Annotated[
-    bool,
-    option(EFFORT, "--instructions", "Count instructions instead of timing; without limits, 0.5 % more are allowed."),
-]
-
-
 def check(
     context: typer.Context,
-    baseline: Baseline,
+    baseline: Annotated[Path, argument("CAPTURE", "The capture to compare the current code with.", complete_capture)],
     target: given.StoredTarget = None,
     inputs: given.Inputs = None,
-    max_: Limits = None,
-    instructions: Instructions = False,
+    max_: Annotated[list[str] | None, option("--max NAME=LIMIT")] = None,
+    instructions: Annotated[
+        bool, option("--instructions", "Count instructions instead of timing; without limits, 0.5 % more are allowed.")
+    ] = False,
     quick: given.Quick = False,
     timeout: given.Timeout = given.TIMEOUT_S,
     rules: given.Rules = None,
     allow_mismatch: given.AllowMismatch = False,
-    output: Annotated[Path | None, given.directory_option("new capture")] = None,
+    output: Annotated[Path | None, option("-o --output DIR", "new capture")] = None,
     html: given.Html = None,
     markdown: given.Markdown = None,
-    junit: Annotated[Path | None, given.file_option("--junit FILE", "Also write JUnit XML to FILE.")] = None,
-    json_: Annotated[bool, given.json_option("difference and the limits")] = False,
+    junit: Annotated[Path | None, option("--junit FILE", callback=given.new_file)] = None,
+    json_: Annotated[bool, option("--json", "difference and the limits")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

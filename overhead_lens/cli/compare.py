@@ -14,7 +14,7 @@ import typer
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
-from overhead_lens.terminal.command import EFFORT, TARGET, argument, option, refuse_on_windows
+from overhead_lens.terminal.command import argument, option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_target
 
 if TYPE_CHECKING:
@@ -31,31 +31,17 @@ def compare(
     ],
     new: Annotated[str, argument("NEW", 'The target that may be slower: "add1 --compile -p size=3".', complete_target)],
     options: CallOptions,
-    python: Annotated[
-        list[str] | None,
-        option(TARGET, "--python SIDE=PATH", "Interpreter of a side (needs torch): base=PATH or new=PATH."),
-    ] = None,
-    rev: Annotated[
-        list[str] | None, option(TARGET, "--rev SIDE=REV", "Git revision of a side's .py file: base=REV or new=REV.")
-    ] = None,
+    python: Annotated[list[str] | None, option("--python SIDE=PATH")] = None,
+    rev: Annotated[list[str] | None, option("--rev SIDE=REV")] = None,
     quick: given.Quick = False,
-    rounds: Annotated[
-        int | None,
-        option(
-            EFFORT,
-            "--rounds N",
-            "Fresh processes per side.",
-            callback=given.between(3, 10_000),
-            show_default="12, or 8 that compile up to six times each",
-        ),
-    ] = None,
+    rounds: Annotated[int | None, option("--rounds N", callback=given.between(3, 10_000))] = None,
     timeout: given.Timeout = given.TIMEOUT_S,
     margin: given.Margin = "1%",
     rules: given.Rules = None,
-    output: Annotated[Path | None, given.directory_option("two captures")] = None,
+    output: Annotated[Path | None, option("-o --output DIR", "two captures")] = None,
     html: given.Html = None,
     markdown: given.Markdown = None,
-    json_: Annotated[bool, given.json_option("difference")] = False,
+    json_: Annotated[bool, option("--json", "difference")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

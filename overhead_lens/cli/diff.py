@@ -9,7 +9,7 @@ import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, MismatchError, UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import argument, refuse
+from overhead_lens.terminal.command import argument, option, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
 
 
@@ -21,7 +21,7 @@ def diff(
     rules: given.Rules = None,
     allow_mismatch: given.AllowMismatch = False,
     html: given.Html = None,
-    json_: Annotated[bool, given.json_option("difference")] = False,
+    json_: Annotated[bool, option("--json", "difference")] = False,
     force: given.Force = False,
 ) -> None:
     """Compare two captures or runs and exit 1 if the new one is slower. Also show what changed between traces or processes."""

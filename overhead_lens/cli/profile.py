@@ -11,7 +11,7 @@ import typer
 from overhead_lens.errors import EXIT_INTERRUPTED, Interrupted, MeasurementError, UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions, takes_call_options
-from overhead_lens.terminal.command import EFFORT, option, refuse_on_windows
+from overhead_lens.terminal.command import option, refuse_on_windows
 from overhead_lens.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -29,31 +29,16 @@ def profile(
     target: given.Target,
     options: CallOptions,
     quick: given.Quick = False,
-    until: Annotated[
-        str | None,
-        option(
-            EFFORT,
-            "--until PERCENT",
-            "Keep measuring until the 95 % intervals are within e.g. 3%, with at most 25 processes.",
-        ),
-    ] = None,
+    until: Annotated[str | None, option("--until PERCENT")] = None,
     instructions: Annotated[
-        bool,
-        option(EFFORT, "--instructions", "Also count instructions with valgrind; counts vary far less than times."),
+        bool, option("--instructions", "Also count instructions with valgrind; counts vary far less than times.")
     ] = False,
-    cold: Annotated[
-        str | None,
-        option(
-            EFFORT,
-            "--cold SIZE",
-            "Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
-        ),
-    ] = None,
+    cold: Annotated[str | None, option("--cold SIZE")] = None,
     timeout: given.Timeout = given.TIMEOUT_S,
     rules: given.Rules = None,
-    output: Annotated[Path | None, given.directory_option("capture")] = None,
+    output: Annotated[Path | None, option("-o --output DIR", "capture")] = None,
     html: given.Html = None,
-    json_: Annotated[bool, given.json_option("budget")] = False,
+    json_: Annotated[bool, option("--json", "budget")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

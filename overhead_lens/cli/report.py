@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.terminal import arguments as given
-from overhead_lens.terminal.command import argument, refuse
+from overhead_lens.terminal.command import argument, option, refuse
 from overhead_lens.terminal.completion import complete_capture
 from overhead_lens.terminal.newest import newest_or
 
@@ -20,7 +20,7 @@ def report(
     ] = None,
     rules: given.Rules = None,
     html: given.Html = None,
-    json_: Annotated[bool, given.json_option("result")] = False,
+    json_: Annotated[bool, option("--json", "result")] = False,
     force: given.Force = False,
 ) -> None:
     """Print a stored capture, run, job, watched process, ladder, sweep, comparison or advice."""

@@ -15,8 +15,8 @@ import typer
 
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError, internal_error
 from overhead_lens.report.text.plain import plain
-from overhead_lens.terminal.arguments import Force, Rules, check_new_file, check_own_file, directory_option
-from overhead_lens.terminal.command import ANALYSIS, OUTPUT, argument, option, refuse_on_windows
+from overhead_lens.terminal.arguments import Force, Rules, check_new_file, check_own_file
+from overhead_lens.terminal.command import argument, option, refuse_on_windows
 
 REPORT = "report.txt"
 _PRINTING = ".printing"
@@ -26,19 +26,13 @@ def run(
     command: Annotated[
         list[str] | None, argument("SCRIPT|-m MODULE [ARGS]...", "The program and its arguments.")
     ] = None,
-    step: Annotated[
-        str, option(ANALYSIS, "--step PLACE", "A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.")
-    ] = "",
+    step: Annotated[str, option("--step PLACE")] = "",
     rules: Rules = None,
-    output: Annotated[Path | None, directory_option("run")] = None,
-    html: Annotated[
-        Path | None, option(OUTPUT, "--html FILE", "Also write an HTML report to FILE.", callback=check_own_file)
-    ] = None,
-    json_file: Annotated[
-        Path | None, option(OUTPUT, "--json-file FILE", "Write the budget to FILE as JSON.", callback=check_own_file)
-    ] = None,
+    output: Annotated[Path | None, option("-o --output DIR", "run")] = None,
+    html: Annotated[Path | None, option("--html FILE", callback=check_own_file)] = None,
+    json_file: Annotated[Path | None, option("--json-file FILE", callback=check_own_file)] = None,
     force: Force = False,
-    quiet: Annotated[bool, option(OUTPUT, "-q --quiet", "Print no report on stderr.")] = False,
+    quiet: Annotated[bool, option("-q --quiet", "no report on stderr")] = False,
 ) -> None:
     """Run a program as Python would and print where the time of its steps goes.
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from overhead_lens.terminal import arguments as given
+from overhead_lens.terminal.command import option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def scenarios(json_: Annotated[bool, given.json_option("list")] = False) -> None:
+def scenarios(json_: Annotated[bool, option("--json", "list")] = False) -> None:
     """List the built-in scenarios with their variants and parameters."""
     from overhead_lens.machine.operations import CATALOG
     from overhead_lens.machine.process import Worker

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal import arguments as given
 from overhead_lens.terminal.call import CallOptions
-from overhead_lens.terminal.command import TARGET, argument, option, refuse_on_windows
+from overhead_lens.terminal.command import argument, option, refuse_on_windows
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 if TYPE_CHECKING:
@@ -25,24 +25,16 @@ def sweep(
             complete_target,
         ),
     ],
-    param: Annotated[
-        list[str] | None,
-        option(
-            TARGET,
-            "-p --param NAME=VALUES",
-            "NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
-            autocompletion=complete_parameter,
-        ),
-    ] = None,
-    all_variants: Annotated[bool, option(TARGET, "--all-variants", "Measure every variant of the scenario.")] = False,
+    param: Annotated[list[str] | None, option("-p --param NAME=VALUES", autocompletion=complete_parameter)] = None,
+    all_variants: Annotated[bool, option("--all-variants")] = False,
     compile_: given.Compile = False,
     mode: given.Mode = None,
     device: given.Device = None,
     quick: given.Quick = False,
     timeout: given.Timeout = given.TIMEOUT_S,
-    output: Annotated[Path | None, given.directory_option("sweep")] = None,
+    output: Annotated[Path | None, option("-o --output DIR", "sweep")] = None,
     html: given.Html = None,
-    json_: Annotated[bool, given.json_option("sweep")] = False,
+    json_: Annotated[bool, option("--json", "sweep")] = False,
     force: given.Force = False,
     quiet: given.Quiet = False,
 ) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.models import OptionInfo
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.command import ANALYSIS, EFFORT, OUTPUT, TARGET, argument, deprecated, option
+from overhead_lens.terminal.command import argument, deprecated, option
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 from overhead_lens.terminal.project import read_project
 
@@ -42,57 +41,25 @@ Target = Annotated[
 StoredTarget = Annotated[
     str | None, argument("TARGET", "What to profile. Default: the target stored in the baseline.", complete_target)
 ]
-Inputs = Annotated[
-    str | None,
-    option(
-        TARGET,
-        "--inputs FUNCTION",
-        "Function that returns the target's arguments as a tuple, or a dict by name, e.g. my.py:make.",
-    ),
-]
-Compile = Annotated[bool, option(TARGET, "-c --compile", "Compile the call with torch.compile.")]
-Device = Annotated[str | None, option(TARGET, "--device DEVICE", "Shorthand for -p device=DEVICE; for scenarios.")]
-Param = Annotated[
-    list[str] | None,
-    option(
-        TARGET, "-p --param NAME=VALUE", "Set a parameter of a scenario; repeatable.", autocompletion=complete_parameter
-    ),
-]
-Mode = Annotated[str | None, option(TARGET, "--mode MODE", "Mode of torch.compile, with --compile.")]
-Quick = Annotated[bool, option(EFFORT, "--quick", "Fewer processes: takes half as long, intervals are wider.")]
-Quiet = Annotated[bool, option(OUTPUT, "-q --quiet", "Print nothing on stderr but errors.")]
-Margin = Annotated[
-    str, option(ANALYSIS, "--margin PERCENT", "Differences within this share of the base's wall time count as none.")
-]
-Timeout = Annotated[
-    float,
-    option(
-        EFFORT, "--timeout SECONDS", "Give up if a single measuring step takes longer.", callback=between(1, 1_000_000)
-    ),
-]
+Inputs = Annotated[str | None, option("--inputs FUNCTION")]
+Compile = Annotated[bool, option("-c --compile")]
+Device = Annotated[str | None, option("--device DEVICE")]
+Param = Annotated[list[str] | None, option("-p --param NAME=VALUE", autocompletion=complete_parameter)]
+Mode = Annotated[str | None, option("--mode MODE", ", with --compile")]
+Quick = Annotated[bool, option("--quick")]
+Quiet = Annotated[bool, option("-q --quiet", "nothing on stderr but errors")]
+Margin = Annotated[str, option("--margin PERCENT")]
+Timeout = Annotated[float, option("--timeout SECONDS", callback=between(1, 1_000_000))]
 
 
 def _own_rules(path: Path | None) -> Path | None:
     return path or read_project().rules
 
 
-Rules = Annotated[
-    Path | None,
-    option(
-        ANALYSIS,
-        "--rules FILE",
-        "Your own rules (TOML), tried before the built-in ones.",
-        show_default="from pyproject.toml",
-        callback=_own_rules,
-    ),
-]
-
-AllowMismatch = Annotated[
-    bool, option(ANALYSIS, "--allow-mismatch", "Compare even if machine, versions or sizes differ.")
-]
-
+Rules = Annotated[Path | None, option("--rules FILE", callback=_own_rules)]
+AllowMismatch = Annotated[bool, option("--allow-mismatch")]
 # Parsed before the files that it concerns.
-Force = Annotated[bool, option(OUTPUT, "--force", "Overwrite existing files.", is_eager=True)]
+Force = Annotated[bool, option("--force", is_eager=True)]
 
 
 def check_new_file(option: str, path: Path, *, force: bool) -> None:
@@ -130,37 +97,16 @@ def _appended_file(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+def new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    """A callback that refuses a file which exists without ``--force``, or which another output is written to."""
     if path is not None:
         check_own_file(context, path)
         check_new_file(max(parameter.opts, key=len), path, force=bool(context.params.get("force")))
     return path
 
 
-def file_option(spelled: str, what: str, default: str | bool = True) -> OptionInfo:
-    """An option that names a file to write, which must be new without ``--force``."""
-    return option(OUTPUT, spelled, what, callback=_new_file, show_default=default)
-
-
-Html = Annotated[Path | None, file_option("--html FILE", "Also write an HTML report to FILE.")]
-Markdown = Annotated[
-    Path | None, option(OUTPUT, "--markdown FILE", "Append a Markdown table to FILE.", callback=_appended_file)
-]
-
-
-def directory_option(what: str) -> OptionInfo:
-    """``--output`` of a command that records ``what``."""
-    return option(
-        OUTPUT,
-        "-o --output DIR",
-        f"Directory for the {what}; must be new or empty.",
-        show_default="a new one in ./traces",
-    )
-
-
-def json_option(what: str) -> OptionInfo:
-    """``--json`` of a command that prints ``what``."""
-    return option(OUTPUT, "--json", f"Print the {what} as JSON and nothing else.")
+Html = Annotated[Path | None, option("--html FILE", callback=new_file)]
+Markdown = Annotated[Path | None, option("--markdown FILE", callback=_appended_file)]
 
 
 def parse_share(option: str, text: str, least: float = 0.0, most: float = 1.0, bare: float = 1.0) -> float:

