@@ -197,9 +197,17 @@ def _analyzed(
     begins = _COMPILES if any(map(compiles_first, paths)) else ""
     with progress(quiet=quiet, begins=begins) as listener:
         if pftrace is not None:
+            from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
+            from overhead_lens.readers.recording import read_recording
+            from overhead_lens.taxonomy.classifier import default_classifier
+            from overhead_lens.traces.analyzer import analyze_over_time
+
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
-            return [_drawn(paths[0], pftrace, rules, critical_path=critical_path)]
+            recording, classifier = read_recording(paths[0]), default_classifier(rules)
+            analyzed = analyze_over_time(recording, classifier, critical_path=critical_path)
+            write_analysis_perfetto(pftrace, analyzed)
+            return [analyzed.analysis]
         from overhead_lens.traces.job import cluster
 
         listener.begin(len(paths))
@@ -213,17 +221,6 @@ def _analyzed(
             by_path[result.path] = result
             listener.step(Path(result.path).name)
     return [by_path[str(path)] for path in paths]
-
-
-def _drawn(path: Path, out: Path, rules: Path | None, *, critical_path: bool) -> TraceAnalysis:
-    from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
-    from overhead_lens.readers.recording import read_recording
-    from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.traces.analyzer import analyze_over_time
-
-    analyzed = analyze_over_time(read_recording(path), default_classifier(rules), critical_path=critical_path)
-    write_analysis_perfetto(out, analyzed)
-    return analyzed.analysis
 
 
 def _show_analyses(

@@ -55,7 +55,10 @@ def check(
     from overhead_lens.terminal.progress import announcement, progress
 
     allowed = given.allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html, junit))
-    limits = Limits.of(map(parse_limit, max_ or configured_limits(instructions=instructions)))
+    configured = (
+        [] if max_ else [one for one in read_project().max if not instructions or one.startswith("instructions")]
+    )
+    limits = Limits.of(map(parse_limit, max_ or configured))
     if instructions and limits.times:
         raise UsageError(f"--instructions measures no times: use --max {limits.times[0].name} without it")
     if instructions and not limits.counts:
@@ -92,9 +95,3 @@ def check(
     show(outcome, Format(json_, html, classifier, force=force))
     if outcome.regressed:
         raise typer.Exit(EXIT_REGRESSION)
-
-
-def configured_limits(*, instructions: bool) -> list[str]:
-    """The project's limits; without times where only instructions are counted."""
-    limits = read_project().max
-    return [limit for limit in limits if not instructions or limit.startswith("instructions")]

@@ -57,7 +57,9 @@ def open_(
         if drawn is None:
             refuse(context, f"with {target}, which is shown as it is", "rules")
         _check_size(drawn or target, target)
-        offer = _offer(ui, drawn or target, _title(target), is_ours=drawn is not None or _is_ours(target))
+        title = f"{target.resolve().name}.pftrace" if target.is_dir() else target.resolve().name
+        is_ours = drawn is not None or b"1. Budget of " in _beginning(target)
+        offer = _offer(ui, drawn or target, title, is_ours=is_ours)
         if not serve(offer.documents, timeout_s=wait, on_ready=lambda base: _announce(offer, base, browser=browser)):
             raise MeasurementError(f"no browser fetched the trace within {wait:.0f} s")
 
@@ -96,12 +98,6 @@ def _offer(ui: Ui, trace: Path, title: str, *, is_ours: bool) -> _Offer:
         return picture_address(f"{base}{PAGE}?testing=1", f"{base}{name}", is_ours=is_ours)
 
     return _Offer(bundled_documents(trace, name), address, "it is served until its tab is closed")
-
-
-def _title(target: Path) -> str:
-    """The title of the trace: the file's name, or a name after the directory."""
-    name = target.resolve().name
-    return f"{name}.pftrace" if target.is_dir() else name
 
 
 def _announce(offer: _Offer, base: str, *, browser: bool) -> None:
@@ -162,8 +158,3 @@ def _beginning(path: Path, size: int = 4096) -> bytes:
     if not start:
         raise UsageError(f"{path} is empty")
     return start
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file is a picture of ours: its first section tells."""
-    return b"1. Budget of " in _beginning(path)

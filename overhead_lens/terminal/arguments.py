@@ -52,11 +52,7 @@ Margin = Annotated[str, option("--margin PERCENT")]
 Timeout = Annotated[float, option("--timeout SECONDS", callback=between(1, 1_000_000))]
 
 
-def _own_rules(path: Path | None) -> Path | None:
-    return path or read_project().rules
-
-
-Rules = Annotated[Path | None, option("--rules FILE", callback=_own_rules)]
+Rules = Annotated[Path | None, option("--rules FILE", callback=lambda path: path or read_project().rules)]
 AllowMismatch = Annotated[bool, option("--allow-mismatch")]
 # Parsed before the files that it concerns.
 Force = Annotated[bool, option("--force", is_eager=True)]

@@ -58,7 +58,8 @@ def complete_target(incomplete: str) -> list[Candidate]:
 
 def complete_parameter(context: typer.Context, incomplete: str) -> list[Candidate]:
     """``NAME=`` for the parameters of the scenario that the command line names; after it the values that are known."""
-    known = outline_of(_file(_place(_named(context)))).parameters
+    target = _named(context)
+    known = outline_of(_file(target.rpartition(":")[0] or target)).parameters
     name, equals, _ = incomplete.partition("=")
     if equals:
         return _assignments(name, known.get(name, ()))
@@ -91,11 +92,6 @@ def _named(context: typer.Context) -> str:
     values = [context.params.get(name) for name in ("target", "targets", "base")]
     words = [word for value in values if value for word in ([value] if isinstance(value, str) else value)]
     return str([*words, *context.args, ""][0]).partition(" ")[0]
-
-
-def _place(target: str) -> str:
-    """A target without the name after its colon."""
-    return target.rpartition(":")[0] or target
 
 
 def _file(place: str) -> Path:
@@ -247,13 +243,9 @@ def _variants(value: ast.expr | None) -> list[tuple[str, str]]:
 def _parameters(tree: ast.Module, value: ast.expr | None) -> dict[str, Sequence[str]]:
     """Fields of the class that ``params`` names, if it is defined in the same file."""
     name = value.id if isinstance(value, ast.Name) else ""
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            fields = [
-                each for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
-            ]
-            return {each.target.id: _values(each) for each in fields if isinstance(each.target, ast.Name)}
-    return {}
+    body = next((node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), [])
+    fields = [each for each in body if isinstance(each, ast.AnnAssign)]
+    return {each.target.id: _values(each) for each in fields if isinstance(each.target, ast.Name)}
 
 
 def _values(each: ast.AnnAssign) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from overhead_lens.report.cells import heads, length, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
@@ -132,8 +132,5 @@ def _swap_rows(delta: StructureDelta) -> Iterator[Row]:
             ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
         ):
             operator = text(swap.operator if mark == "-" else "", tone="bold")
-            yield row(operator, mark, f"{three_digits(number)}x {format_ns(ns)}", _first(kernels))
-
-
-def _first(kernels: Sequence[str]) -> str:
-    return kernel_name(kernels[0]) + (f" and {len(kernels) - 1} more" if len(kernels) > 1 else "")
+            more = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
+            yield row(operator, mark, f"{three_digits(number)}x {format_ns(ns)}", kernel_name(kernels[0]) + more)

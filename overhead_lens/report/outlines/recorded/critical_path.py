@@ -118,13 +118,12 @@ def _costliest(summed: dict[str, list[Share]], whole_ns: int) -> Iterator[str]:
 
 
 def _windows(path: CriticalPath) -> Table:
-    rows = [row(str(each.step), time(each.wall_ns), _made_of(each)) for each in path.windows[:_MOST_WINDOWS]]
+    rows = []
+    for each in path.windows[:_MOST_WINDOWS]:
+        ranked = sorted(each.kinds, key=lambda kind: -kind.ns)[:_MOST_KINDS]
+        kinds = ", ".join(f"{_name(kind.name)} {kind.ns / each.wall_ns:.1%}" for kind in ranked if kind.ns)
+        rows.append(row(str(each.step), time(each.wall_ns), kinds))
     return Table(heads(">step | >time | its path"), rows if len(path.windows) > 1 else [], "each step")
-
-
-def _made_of(window: WindowPath) -> str:
-    ranked = sorted(window.kinds, key=lambda share: -share.ns)[:_MOST_KINDS]
-    return ", ".join(f"{_name(share.name)} {share.ns / window.wall_ns:.1%}" for share in ranked if share.ns)
 
 
 def _slack(path: CriticalPath) -> Table:
