@@ -184,7 +184,7 @@ def _operators(root: Operator | None) -> Section | None:
     if root is None or not root.children:
         return None
     columns = heads("operator | >total | >share ~1 | >self ~2 | self time by category ~3 | called from ~4")
-    totals = _totals(root)
+    totals = sorted(_totals(root), reverse=True)
     # A share of the whole, and the time of the last of the costliest.
     least_ns = max(totals[:_MOST_OPERATORS][-1], _LEAST_OPERATOR * max(1, totals[0]))
     table = Table(columns, list(_operator_rows(root, root, 0, least_ns)), more="with less time")
@@ -193,15 +193,11 @@ def _operators(root: Operator | None) -> Section | None:
     return Section("Operators, by samples", [table, Notes(less)], is_open=False)
 
 
-def _totals(root: Operator) -> list[int]:
-    """Times of all operators in ns, the largest first: the whole."""
-    totals: list[int] = []
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        totals.append(node.total_ns)
-        todo += node.children
-    return sorted(totals, reverse=True)
+def _totals(node: Operator) -> Iterator[int]:
+    """Times of an operator and of all below it in ns."""
+    yield node.total_ns
+    for child in node.children:
+        yield from _totals(child)
 
 
 def _operator_rows(node: Operator, root: Operator, depth: int, least_ns: float) -> Iterator[Row]:

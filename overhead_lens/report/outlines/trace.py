@@ -19,7 +19,7 @@ from overhead_lens.report.outlines.recorded.memory import memory_notes, memory_s
 from overhead_lens.report.outlines.recorded.modules import module_section
 from overhead_lens.report.outlines.recorded.sequences import sequence_section
 from overhead_lens.report.page.charts.trace_steps import busy_steps, strip, trace_steps
-from overhead_lens.report.text.blocks import counted, left_out
+from overhead_lens.report.text.blocks import counted, left_out, share_text
 from overhead_lens.taxonomy.categories import CATEGORIES, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -300,7 +300,7 @@ def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Sect
     divided = what == "operator"
     rows = [
         row(
-            *(time(cost.self_ns), f"{cost.self_ns / wall_ns:.1%}" if wall_ns else "-", f"{cost.count:,}x"),
+            *(time(cost.self_ns), share_text(cost.self_ns, wall_ns, 1), f"{cost.count:,}x"),
             *(_divided(cost) if divided else ()),
             *(text(cost.category, cost.category), kernel_name(cost.name)),
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby, pairwise
+
+import numpy as np
 
 from overhead_lens.report.page.model import Area, Axis, Lanes, Note, Plot, Series, Symbol, Upright
 from overhead_lens.report.printers.html import pattern_fill, shown
@@ -179,7 +181,7 @@ def lanes_svg(block: Lanes) -> str:
 def _lane(name: str, areas: Sequence[Area], block: Lanes) -> str:
     buckets = len(block.lengths_ns)
     # What stands below each area is a sum as well, so that neighbours meet.
-    tops = list(accumulate((area.ns for area in areas), _added, initial=(0,) * buckets))
+    tops = np.cumsum([[0] * buckets, *(area.ns for area in areas)], axis=0).tolist()
     paths = "".join(
         f'<path fill="{area.ink}" d="{_path(below, above, block.lengths_ns)}"><title>{shown(area.tooltip)}</title></path>'
         for area, below, above in zip(areas, tops, tops[1:], strict=False)
@@ -191,10 +193,6 @@ def _lane(name: str, areas: Sequence[Area], block: Lanes) -> str:
         f'<figcaption>{shown(name)}</figcaption>\n<svg viewBox="0 0 {buckets} {_LANE}" preserveAspectRatio="none" '
         f'role="img" aria-label="{shown(name)}">{paths}{lines}</svg>\n'
     )
-
-
-def _added(below: tuple[int, ...], ns: Sequence[int]) -> tuple[int, ...]:
-    return tuple(map(sum, zip(below, ns, strict=True)))
 
 
 def _path(below: Sequence[int], above: Sequence[int], lengths_ns: Sequence[int]) -> str:

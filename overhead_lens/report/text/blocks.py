@@ -80,6 +80,11 @@ def three_digits(number: float) -> str:
     return f"{number:,.0f}" if number >= 99.95 else f"{number:.3g}"
 
 
+def share_text(part: float, whole: float, digits: int = 0) -> str:
+    """A share in percent; a dash of nothing."""
+    return f"{part / whole:.{digits}%}" if whole else "-"
+
+
 def left_out(count: int, noun: str, which: str = "") -> list[str]:
     """That something is left out which the JSON has; nothing for none. ``which`` stands behind its noun."""
     verb, them = ("is", "it") if count == 1 else ("are", "them")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, heads, row, time
 from overhead_lens.report.outline import Block, Notes, Row, Section, Table
-from overhead_lens.report.outlines.recorded.counters import bandwidth
+from overhead_lens.report.outlines.recorded.counters import rate
 from overhead_lens.report.text.blocks import counted, cut
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
@@ -35,7 +35,7 @@ def collective_section(many: Sequence[Collective], costs: Sequence[CollectiveCos
 
 
 def _row(cost: CollectiveCost) -> Row:
-    bandwidths = map(bandwidth, (cost.algorithm_gb_s, cost.bus_gb_s, cost.best_bus_gb_s))
+    bandwidths = map(rate, (cost.algorithm_gb_s, cost.bus_gb_s, cost.best_bus_gb_s))
     size = "-" if cost.bytes is None else format_bytes(cost.bytes)
     of_ranks = "-" if cost.group_size is None else f"{cost.group_size:,}"
     named = cost.kind or cut(kernel_name(cost.name), _NAME)
@@ -88,7 +88,7 @@ def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
         row(
             *(one.kind, one.dtype or "-", format_bytes(one.bytes)),
             "-" if one.group_size is None else f"{one.group_size:,}",
-            *(count(one.count), time(one.transfer_ns), bandwidth(one.algorithm_gb_s), bandwidth(one.bus_gb_s)),
+            *(count(one.count), time(one.transfer_ns), rate(one.algorithm_gb_s), rate(one.bus_gb_s)),
         )
         for one in stragglers.transfers[:_MOST_ROWS]
     ]

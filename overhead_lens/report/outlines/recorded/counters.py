@@ -8,7 +8,7 @@ from overhead_lens.report.cells import count, heads, row, time
 from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis
 from overhead_lens.report.page.model import Plot, Series
-from overhead_lens.report.text.blocks import counted, cut, left_out
+from overhead_lens.report.text.blocks import counted, cut, left_out, share_text
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.counters.model import Counters, CounterTrack, DeviceOccupancy, GraphWork
 from overhead_lens.units import format_bytes, format_ns, format_rate
@@ -72,7 +72,7 @@ def _occupancy(counters: Counters) -> Iterator[Block]:
     rows = []
     for one in counters.occupancy[:_MOST_ROWS]:
         times = (_named(one.name), time(one.total_ns), count(one.count), percent(one.occupancy_percent))
-        unfilled = f"{one.unfilled_ns / one.total_ns:.0%}" if one.total_ns else "-"
+        unfilled = share_text(one.unfilled_ns, one.total_ns)
         rows.append(row(*times, figure(one.blocks_per_sm), figure(one.warps_per_sm), unfilled))
     columns = heads("kernel | >time | >events ~2 | >occupancy | >blocks per SM ~1")
     columns += heads(">warps per SM ~1 | >time below one block per SM ~3")
@@ -104,7 +104,7 @@ def _copies(counters: Counters) -> Table:
     rows = [
         row(
             *(_named(one.name), one.device, count(one.count), format_bytes(one.bytes), time(one.total_ns)),
-            *(bandwidth(one.gb_s), bandwidth(one.best_gb_s), f"{one.unsized:,}" if one.unsized else ""),
+            *(rate(one.gb_s), rate(one.best_gb_s), f"{one.unsized:,}" if one.unsized else ""),
         )
         for one in counters.copies[:_MOST_ROWS]
     ]
@@ -116,7 +116,7 @@ def _products(counters: Counters) -> Table:
     rows = [
         row(
             *(one.operator, one.shape, one.dtype, count(one.count), flop_count(one.flop)),
-            *(time(one.device_ns), flop_rate(one.gflop_s)),
+            *(time(one.device_ns), rate(one.gflop_s, _FLOP)),
         )
         for one in counters.products[:_MOST_ROWS]
     ]
@@ -131,7 +131,7 @@ def _ranges(counters: Counters) -> Iterator[Block]:
     rows = [
         row(
             *(_named(one.name), ", ".join(one.operators), count(one.ranges)),
-            *(flop_count(sum(one.flop.values())) if one.flop else "-", flop_rate(one.gflop_s)),
+            *(flop_count(sum(one.flop.values())) if one.flop else "-", rate(one.gflop_s, _FLOP)),
         )
         for one in counters.ranges[:_MOST_ROWS]
     ]
@@ -201,14 +201,9 @@ def quantity(value: float, unit: str) -> str:
     return f"{figure(value)} {unit}".strip()
 
 
-def bandwidth(gb_s: float | None) -> str:
-    """A bandwidth with its unit, or a dash."""
-    return "-" if gb_s is None else format_rate(gb_s * 1e9)
-
-
-def flop_rate(gflop_s: float | None) -> str:
-    """A rate of floating-point operations with its unit, or a dash."""
-    return "-" if gflop_s is None else format_rate(gflop_s * 1e9, _FLOP)
+def rate(giga_per_s: float | None, unit: str = "B") -> str:
+    """A rate in 10^9 of its unit per second, bytes or floating-point operations; or a dash."""
+    return "-" if giga_per_s is None else format_rate(giga_per_s * 1e9, unit)
 
 
 def flop_count(flop: float) -> str:

@@ -131,24 +131,19 @@ def _slack(path: CriticalPath) -> Table:
     alike: defaultdict[tuple[str, str], list[Slack]] = defaultdict(list)
     for slack in (slack for window in path.windows for slack in window.slack):
         alike[slack.kernel, slack.device].append(slack)
-    sums = sorted(
-        (
-            min(slack.least_ns for slack in slacks if slack.count),
-            sum(slack.total_ns for slack in slacks),
-            beside,
-            sum(slack.on_path for slack in slacks),
-            *key,
-        )
-        for key, slacks in alike.items()
-        if (beside := sum(slack.count for slack in slacks))
-    )
+    sums = []
+    for key, slacks in alike.items():
+        if beside := sum(slack.count for slack in slacks):
+            least_ns = min(slack.least_ns for slack in slacks if slack.count)
+            total_ns, on_path = sum(slack.total_ns for slack in slacks), sum(slack.on_path for slack in slacks)
+            sums.append((least_ns, total_ns, beside, on_path, *key))
     rows = [
         row(time(least_ns), time(total_ns / beside), count(beside), count(on_path), device, kernel_name(name))
-        for least_ns, total_ns, beside, on_path, name, device in sums
+        for least_ns, total_ns, beside, on_path, name, device in sorted(sums)[:_MOST_SLACK]
     ]
     columns = heads(">least slack | >mean slack | >beside the path ~1 | >on the path ~1 | device ~2 | kernel")
     caption = "device events beside the path: by how much one could at most be longer without making the path longer"
-    return Table(columns, rows[:_MOST_SLACK], caption)
+    return Table(columns, rows, caption)
 
 
 def path_notes(path: CriticalPath | None) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.cells import count, heads, row, time
 from overhead_lens.report.outline import Notes, Row, Section, Table
-from overhead_lens.report.text.blocks import counted, cut, left_out
+from overhead_lens.report.text.blocks import counted, cut, left_out, share_text
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.job.batches import Batches, BatchPoint
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, LaunchFigures
@@ -60,8 +60,9 @@ def queueing(device: DeviceLaunches) -> str:
     """TKLQT and its parts."""
     whole = device.whole
     text = f"device {device.device}: {format_ns(whole.tklqt_ns)} over {counted(whole.launches, 'launch')}: "
-    floor = f"{_share(whole.floor_ns, whole)} floor ({format_ns(device.least_ns)} each), " if device.least_ns else ""
-    text += f"{floor}{_share(whole.queued_ns, whole)} behind a busy device, {_share(whole.above_ns, whole)} else"
+    floor, queued, above = (share_text(ns, whole.tklqt_ns) for ns in (whole.floor_ns, whole.queued_ns, whole.above_ns))
+    text += f"{floor} floor ({format_ns(device.least_ns)} each), " if device.least_ns else ""
+    text += f"{queued} behind a busy device, {above} else"
     return text + ("" if device.least_ns is not None else f"; floor unknown: {device.least_unknown}")
 
 
@@ -85,10 +86,6 @@ def _row(device: str, step: str, figures: LaunchFigures) -> Row:
     counts = (figures.kernels, figures.unlinked, figures.launches, figures.graph_launches)
     times_ns = (figures.tklqt_ns, figures.floor_ns, figures.queued_ns, figures.above_ns)
     return row(device, step, *map(count, counts), *map(time, times_ns), _BOUND[figures.bound])
-
-
-def _share(ns: int, whole: LaunchFigures) -> str:
-    return f"{ns / whole.tklqt_ns:.0%}" if whole.tklqt_ns else "-"
 
 
 def batches_sentence(batches: Batches) -> str:
@@ -115,7 +112,6 @@ def batch_section(batches: Batches) -> Section:
 
 
 def _batch(point: BatchPoint) -> Row:
-    share = f"{point.queued_ns / point.tklqt_ns:.0%}" if point.tklqt_ns else "-"
     size = f"{point.batch:,}" if point.batch is not None else "?"
-    figures = (size, f"{point.kernels:,.0f}", time(point.tklqt_ns), share)
+    figures = (size, f"{point.kernels:,.0f}", time(point.tklqt_ns), share_text(point.queued_ns, point.tklqt_ns))
     return row(*figures, _BOUND[point.bound], point.per, point.device, point.path, cut(point.told_by))

@@ -11,7 +11,7 @@ from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Picture, 
 from overhead_lens.report.page.charts.icicle import LEAST_SHARE, MOST_NODES
 from overhead_lens.report.page.charts.tree import ROOT
 from overhead_lens.report.page.model import Icicle, Tile, Tiles
-from overhead_lens.report.text.blocks import counted, cut
+from overhead_lens.report.text.blocks import counted, cut, share_text
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
 from overhead_lens.units import format_ns
 
@@ -40,14 +40,10 @@ def _headline(modules: ModuleBudgets) -> str:
     """How many there are, and how much is spent in them."""
     number, classes = len({node.name for node in modules.nodes}), len(modules.classes)
     text = f"Modules: {number:,} in {counted(classes, 'class')}"
-    shares = [f"{_share(modules.inside.host_ns, modules.whole.host_ns)} of the busiest thread's time"]
+    shares = [f"{share_text(modules.inside.host_ns, modules.whole.host_ns, 1)} of the busiest thread's time"]
     if device_ns := modules.whole.device_ns + modules.unlinked_ns:
-        shares.append(f"{_share(modules.inside.device_ns, device_ns)} of the device's")
+        shares.append(f"{share_text(modules.inside.device_ns, device_ns, 1)} of the device's")
     return f"{text}, with {' and '.join(shares)}"
-
-
-def _share(ns: int, whole_ns: int) -> str:
-    return f"{ns / whole_ns:.1%}" if whole_ns else "-"
 
 
 def _times(others: str) -> list[Column]:

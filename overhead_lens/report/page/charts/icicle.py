@@ -13,7 +13,6 @@ from overhead_lens.report.text.blocks import counted, cut
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import INKS
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.taxonomy.rules import Rule
 from overhead_lens.units import format_ns, format_signed_ns
 
 MOST_NODES = 1_200
@@ -179,11 +178,8 @@ def _rule(node: Node) -> tuple[str, str]:
     if node.rule is None:
         is_attributed = node.attribution.category != "unattributed"
         return ("none of its own: the frame above keeps what is below it" if is_attributed else "no rule claims it"), ""
-    pattern = _pattern(node.rule)
-    return (f"{pattern}; counts as the frame above" if node.inherited else pattern), cut(plain(node.rule.source), _NAME)
-
-
-def _pattern(rule: Rule) -> str:
+    rule = node.rule
     named = (("native", rule.native), ("module", rule.module), ("file", rule.file), ("function", rule.function))
     patterns = ", ".join(f"{name} ~ {text.pattern}" for name, text in named if text is not None)
-    return cut(plain(patterns), _LONGEST_PATTERN)
+    pattern = cut(plain(patterns), _LONGEST_PATTERN)
+    return (f"{pattern}; counts as the frame above" if node.inherited else pattern), cut(plain(rule.source), _NAME)
