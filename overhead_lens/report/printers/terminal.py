@@ -7,8 +7,9 @@ table says; then every row becomes lines of its own. A figure is never cut: with
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -28,6 +29,8 @@ _FEW_COLORS = (None, "standard", "windows")
 _NUMBER, _UNIT = r"[+-]?\d(?:[\d.,]*\d)?", r" ?(?:%|[nµm]?s)(?!\w)"
 _LAST = re.compile(f"(?<![\\w.]){_NUMBER}{_UNIT}$")
 _ANY = re.compile(f"{_NUMBER}(?:{_UNIT})?")
+Ink: TypeAlias = Callable[[str], str]
+"""The color of a look on this terminal."""
 _TONES = {"": "", "bold": "bold", "dim": "dim", "warning": "yellow", "code": ""}
 
 
@@ -53,7 +56,8 @@ class Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines, none wider than the terminal."""
-        for line in self._lines(_Paint(console.color_system), options.max_width):
+        ink = looks.color if console.color_system in _FEW_COLORS else looks.ink
+        for line in self._lines(ink, options.max_width):
             indent = len(line.plain) - len(line.plain.lstrip()) if line.cell_len > options.max_width else 0
             shown = line[indent:] if indent else line
             for row in shown.wrap(console, options.max_width - indent):
@@ -61,7 +65,7 @@ class Screen:
                 row.pad_left(indent)
                 yield row
 
-    def _lines(self, paint: _Paint, width: int) -> Iterator[Text]:
+    def _lines(self, ink: Ink, width: int) -> Iterator[Text]:
         """Title, what was measured, answer, sections, warnings."""
         outline = self.outline
         head = Text(plain(outline.title), style="bold")
@@ -74,36 +78,29 @@ class Screen:
             yield Text(plain(outline.sentence), style="bold")
         reached = [each for each in outline.sections if self.whole or each.reach != "page"]
         for section in reached if self.report else reached[:1]:
-            yield from self._section(section, paint, width)
+            yield from self._section(section, ink, width)
         for number, warning in enumerate(outline.warnings if self.report else (), 1):
             if number == 1:
                 yield Text()
             yield Text(f"[{number}] {plain(warning)}", style="yellow")
 
-    def _section(self, section: Section, paint: _Paint, width: int) -> Iterator[Text]:
-        lines = [line for block in section.blocks for line in _block(block, paint, width, whole=self.whole)]
+    def _section(self, section: Section, ink: Ink, width: int) -> Iterator[Text]:
+        lines = [line for block in section.blocks for line in _block(block, ink, width, whole=self.whole)]
         if lines and self.outline.has_heading(section):
             yield Text()
             yield Text(plain(section.heading), style="dim")
         yield from lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Paint:
-    """Styles on a terminal with this number of colors."""
-
-    color_system: str | None
-
-    def style(self, cell: Cell, row: Row) -> str:
-        color = looks.color if self.color_system in _FEW_COLORS else looks.ink
-        return " ".join(filter(None, (_TONES[cell.tone or row.tone], color(cell.look) if cell.look else "")))
+def _style(cell: Cell, row: Row, ink: Ink) -> str:
+    return " ".join(filter(None, (_TONES[cell.tone or row.tone], ink(cell.look) if cell.look else "")))
 
 
-def _block(block: Block, paint: _Paint, width: int, *, whole: bool) -> Iterator[Text]:
+def _block(block: Block, ink: Ink, width: int, *, whole: bool) -> Iterator[Text]:
     if isinstance(block, Table):
         if whole and block.caption:
             yield Text(plain(block.caption), style="dim")
-        yield from _table(block.shown(whole=whole), paint, width)
+        yield from _table(block.shown(whole=whole), ink, width)
     elif isinstance(block, Notes):
         yield from (Text(plain(line), style=_TONES[block.tone], overflow="fold") for line in block.lines)
     elif isinstance(block, Card):
@@ -112,17 +109,17 @@ def _block(block: Block, paint: _Paint, width: int, *, whole: bool) -> Iterator[
         yield from (Text(f"   {plain(line)}", style="dim") for line in grey if line)
 
 
-def _table(table: Table, paint: _Paint, width: int) -> Iterator[Text]:
+def _table(table: Table, ink: Ink, width: int) -> Iterator[Text]:
     """The widest form that fits."""
     fitted = _fitted(table, width)
     if fitted is None:
-        yield from _stacked(_fewer_columns(table, 0), paint)
+        yield from _stacked(_fewer_columns(table, 0), ink)
         return
     table, widths = fitted
     heads = [Cell(plain(column.name), tone="dim") for column in table.columns]
     rows = [Row(heads), *table.rows] if any(column.name for column in table.columns) else table.rows
     for row in rows:
-        yield _line(table.columns, row, widths, paint)
+        yield _line(table.columns, row, widths, ink)
 
 
 def _fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
@@ -174,14 +171,14 @@ def _shared(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]
     return result
 
 
-def _line(columns: Sequence[Column], row: Row, widths: Sequence[int], paint: _Paint) -> Text:
+def _line(columns: Sequence[Column], row: Row, widths: Sequence[int], ink: Ink) -> Text:
     line = Text(no_wrap=True, overflow="ignore")
     for at, (column, cell, width) in enumerate(zip(columns, row.cells, widths, strict=True)):
         indent = "  " * row.depth if at == 0 else ""
         shown = indent + cut_middle(_words(cell, width), width - len(indent))
         pad = " " * (width - cell_len(shown))
         before, after = (pad, "") if column.is_number else ("", pad)
-        line.append(before).append(shown, style=paint.style(cell, row)).append(after)
+        line.append(before).append(shown, style=_style(cell, row, ink)).append(after)
         line.append(" " * _GAP if at < len(columns) - 1 else "")
     line.rstrip()
     return line
@@ -225,12 +222,12 @@ def cut_middle(name: str, width: int) -> str:
     return f"{front}…{back}" if front or back else f"{name[:room]}…"
 
 
-def _stacked(table: Table, paint: _Paint) -> Iterator[Text]:
+def _stacked(table: Table, ink: Ink) -> Iterator[Text]:
     """Each row as lines: its first cell, then every other one with the column's name."""
     for row in table.rows:
         first, *others = row.cells
-        yield Text("  " * row.depth + plain(first.text), style=paint.style(first, row))
+        yield Text("  " * row.depth + plain(first.text), style=_style(first, row, ink))
         for column, cell in zip(table.columns[1:], others, strict=True):
             if cell.text:
                 head = f"  {'  ' * row.depth}{plain(column.name)}".rstrip() + " "
-                yield Text.assemble((head, "dim"), (plain(cell.text), paint.style(cell, row)))
+                yield Text.assemble((head, "dim"), (plain(cell.text), _style(cell, row, ink)))
