@@ -22,13 +22,13 @@ def heads(line: str) -> list[Column]:
     return [Column(name.strip(">!"), name[:1] == ">", gives_way, name[-1:] == "!") for name, gives_way in named]
 
 
-def row(*cells: Cell | str, depth: int = 0, tone: Tone = "", is_sum: bool = False, is_minor: bool = False) -> Row:
-    """A row; a text is a cell without a look."""
-    made = [Cell(cell) if isinstance(cell, str) else cell for cell in cells]
+def row(*cells: Cell | str | int, depth: int = 0, tone: Tone = "", is_sum: bool = False, is_minor: bool = False) -> Row:
+    """A row; a text or a whole number is a cell without a look."""
+    made = [cell if isinstance(cell, Cell) else Cell(cell if isinstance(cell, str) else f"{cell:,}") for cell in cells]
     return Row(made, depth, tone, is_sum, is_minor)
 
 
-def sum_row(*cells: Cell | str) -> Row:
+def sum_row(*cells: Cell | str | int) -> Row:
     """The row that the others add up to."""
     return row(*cells, tone="bold", is_sum=True)
 
@@ -56,11 +56,6 @@ def signed(ns: float | None) -> Cell:
 def share(value: float) -> Cell:
     """A share in percent."""
     return Cell(f"{value:.1%}")
-
-
-def count(value: int) -> Cell:
-    """A whole number."""
-    return Cell(f"{value:,}")
 
 
 def bounds(interval: Interval | None) -> Cell:

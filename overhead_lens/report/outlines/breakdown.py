@@ -9,7 +9,7 @@ from pathlib import Path
 
 from overhead_lens.budget.model import Breakdown, GuardGroup, InstructionBudget, Operator, Reading
 from overhead_lens.captures.directory import fields_of
-from overhead_lens.report.cells import bounds, count, heads, row, share, sum_row, text, time
+from overhead_lens.report.cells import bounds, heads, row, share, sum_row, text, time
 from overhead_lens.report.outline import Block, Cell, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.outlines.host import device_section, frames_section, host_blocks, most_of
 from overhead_lens.report.page.charts.calls import call_stacks, processes
@@ -114,13 +114,13 @@ def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]
     rows = [
         row(
             text(category.category, category.category),
-            *(count(category.count), share(category.count / max(1, budget.count)), share(timed.share)),
+            *(category.count, share(category.count / max(1, budget.count)), share(timed.share)),
             text(f"{category.frames[0].count:,} {category.frames[0].frame}" if category.frames else "", tone="dim"),
         )
         for category, timed in zip(budget.host, host, strict=True)
         if category.count or timed.ns
     ]
-    total = sum_row("sum", count(budget.count), "100 %", "100 %", "")
+    total = sum_row("sum", budget.count, "100 %", "100 %", "")
     heading = f"Instructions per call (callgrind, {counted(budget.calls, 'call')}, one thread)"
     return Section(heading, [Table(columns, [*rows, total])])
 
@@ -155,7 +155,7 @@ def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
     rows = [
         row(
             group.name + (f", each of {group.layers}" if group.layers else ""),
-            *(count(group.count), time(group.sampled_ns), time(group.warm_ns)),
+            *(group.count, time(group.sampled_ns), time(group.warm_ns)),
         )
         for group in groups[:_MOST_GUARDS]
     ]

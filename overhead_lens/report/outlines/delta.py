@@ -10,7 +10,7 @@ from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.factors import Factor, Factors
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import CategoryChange, Delta
-from overhead_lens.report.cells import count, heads, row, signed, signed_bounds, sum_row, text, time, verdict
+from overhead_lens.report.cells import heads, row, signed, signed_bounds, sum_row, text, time, verdict
 from overhead_lens.report.looks import LONGER, SHORTER
 from overhead_lens.report.outline import Bars, Block, Cell, Drawing, Notes, Outline, Picture, Piece, Row, Section, Table
 from overhead_lens.report.outlines.host import wall_bar
@@ -177,9 +177,9 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
     return [Section("Instructions per call (callgrind)", blocks, reach="everywhere")]
 
 
-def _counts(base: int, new: int, delta: InstructionDelta) -> list[Cell]:
+def _counts(base: int, new: int, delta: InstructionDelta) -> list[Cell | int]:
     grown = new - base
-    return [count(base), count(new), text(signed_count(grown)), text(signed_share(grown, delta.base_count))]
+    return [base, new, text(signed_count(grown)), text(signed_share(grown, delta.base_count))]
 
 
 def _factors(factors: Factors | None) -> list[Section]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from statistics import median_low
 
-from overhead_lens.report.cells import count, heads, row, time
+from overhead_lens.report.cells import heads, row, time
 from overhead_lens.report.outline import Bar, Bars, Block, Notes, Outline, Piece, Section, Table
 from overhead_lens.report.outlines.host import host_bar, hosts_table
 from overhead_lens.report.outlines.recorded.collectives import straggler_blocks, straggler_lines
@@ -108,7 +108,7 @@ def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalys
     columns = heads("rank | >window | >collectives ~2 | >waiting in them | >transfer ~1 | >compute | >idle")
     rows = [
         row(
-            *(rank.label, time(rank.wall_ns), count(rank.collectives), time(rank.wait_ns), time(rank.transfer_ns)),
+            *(rank.label, time(rank.wall_ns), rank.collectives, time(rank.wait_ns), time(rank.transfer_ns)),
             *map(time, (rank.quantities["device.compute"], rank.quantities["device.idle"])),
             tone="bold" if rank.label == ranks.slowest else "",
             is_minor=rank.label not in brief,

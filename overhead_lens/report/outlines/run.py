@@ -12,7 +12,7 @@ from statistics import median
 
 from overhead_lens.budget.model import DeviceShare
 from overhead_lens.errors import UsageError
-from overhead_lens.report.cells import count, heads, measured_bounds, row, share, text, time
+from overhead_lens.report.cells import heads, measured_bounds, row, share, text, time
 from overhead_lens.report.outline import Block, Drawing, Notes, Outline, Picture, Reach, Section, Table
 from overhead_lens.report.outlines.host import (
     device_section,
@@ -248,7 +248,7 @@ def check_lines(run: RunBudget) -> Iterator[str]:
 
 def _slowest(run: RunBudget) -> Section:
     rows = [
-        row(count(slow.step), time(slow.wall_ns), f"{slow.wall_ns / max(1, run.wall.ns):.1f}x", slow.because)
+        row(slow.step, time(slow.wall_ns), f"{slow.wall_ns / max(1, run.wall.ns):.1f}x", slow.because)
         for slow in run.slowest
     ]
     return Section(f"Slowest {_bare(run)}steps", [Table(heads(">step | >took | >of the mean | because"), rows)])

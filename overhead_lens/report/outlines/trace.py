@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from overhead_lens.report.cells import bounds, count, heads, length, row, share, sum_row, text, time
+from overhead_lens.report.cells import bounds, heads, length, row, share, sum_row, text, time
 from overhead_lens.report.looks import IDLE
 from overhead_lens.report.outline import Bar, Bars, Block, Cell, Drawing, Notes, Outline, Piece, Row, Section, Table
 from overhead_lens.report.outlines.host import apart, frames_section, hosts_table, part_row, whole_bar
@@ -81,7 +81,7 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
     parts, essential = _parts(analysis), _essential_parts(analysis)
     shown = [replace(parts[name][0], reach="everywhere") for name in parts if name in essential]
     further = [each for name, those in parts.items() for each in (those[1:] if name in essential else those)]
-    issues = [row(reason.replace("_", " "), count(events)) for reason, events in analysis.issues.items()]
+    issues = [row(reason.replace("_", " "), events) for reason, events in analysis.issues.items()]
     table = Table(heads(" | >events"), issues)
     notes = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
     hidden = ", ".join(name for name in parts if name not in essential)

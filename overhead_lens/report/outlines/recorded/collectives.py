@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.cells import count, heads, row, time
+from overhead_lens.report.cells import heads, row, time
 from overhead_lens.report.outline import Block, Notes, Row, Section, Table
 from overhead_lens.report.outlines.recorded.counters import rate
 from overhead_lens.report.text.blocks import counted, cut
@@ -40,7 +40,7 @@ def _row(cost: CollectiveCost) -> Row:
     of_ranks = "-" if cost.group_size is None else f"{cost.group_size:,}"
     named = cost.kind or cut(kernel_name(cost.name), _NAME)
     times = map(time, (cost.exposed_ns, cost.hidden_ns))
-    return row(*times, count(cost.count), size, of_ranks, *bandwidths, named, cost.dtype or "-")
+    return row(*times, cost.count, size, of_ranks, *bandwidths, named, cost.dtype or "-")
 
 
 def straggler_lines(stragglers: Stragglers) -> list[str]:
@@ -70,14 +70,14 @@ def _stays(repeated: int, pairs: int) -> str:
 def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
     """Who holds the ranks up, step by step; collectives without the wait for each other."""
     holders = [
-        row(one.rank, count(one.last), *map(time, (one.lost_ns, one.own_ns, one.passed_on_ns, one.lead_ns)))
+        row(one.rank, one.last, *map(time, (one.lost_ns, one.own_ns, one.passed_on_ns, one.lead_ns)))
         for one in stragglers.holders[:_MOST_ROWS]
     ]
     columns = heads("rank | >last in | >others wait | >by its own work | >propagated | >later than the last but one")
     yield Table(columns, holders, "ranks that others wait for")
     steps = [
         row(
-            *(count(step.step), count(step.collectives), time(step.lost_ns), step.holder or "-", time(step.holder_ns)),
+            *(step.step, step.collectives, time(step.lost_ns), step.holder or "-", time(step.holder_ns)),
             "-" if step.again is None else "yes" if step.again else "no",
         )
         for step in stragglers.steps[:_MOST_ROWS]
@@ -88,7 +88,7 @@ def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
         row(
             *(one.kind, one.dtype or "-", format_bytes(one.bytes)),
             "-" if one.group_size is None else f"{one.group_size:,}",
-            *(count(one.count), time(one.transfer_ns), rate(one.algorithm_gb_s), rate(one.bus_gb_s)),
+            *(one.count, time(one.transfer_ns), rate(one.algorithm_gb_s), rate(one.bus_gb_s)),
         )
         for one in stragglers.transfers[:_MOST_ROWS]
     ]

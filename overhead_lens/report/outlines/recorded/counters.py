@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead_lens.report.cells import count, heads, row, time
+from overhead_lens.report.cells import heads, row, time
 from overhead_lens.report.outline import Block, Drawing, Notes, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis
 from overhead_lens.report.page.model import Plot, Series
@@ -71,7 +71,7 @@ def _occupancy(counters: Counters) -> Iterator[Block]:
     yield Notes([f"{_occupied(device, counters)}." for device in counters.devices])
     rows = []
     for one in counters.occupancy[:_MOST_ROWS]:
-        times = (_named(one.name), time(one.total_ns), count(one.count), percent(one.occupancy_percent))
+        times = (_named(one.name), time(one.total_ns), one.count, percent(one.occupancy_percent))
         unfilled = share_text(one.unfilled_ns, one.total_ns)
         rows.append(row(*times, figure(one.blocks_per_sm), figure(one.warps_per_sm), unfilled))
     columns = heads("kernel | >time | >events ~2 | >occupancy | >blocks per SM ~1")
@@ -103,7 +103,7 @@ def _occupied(device: DeviceOccupancy, counters: Counters) -> str:
 def _copies(counters: Counters) -> Table:
     rows = [
         row(
-            *(_named(one.name), one.device, count(one.count), format_bytes(one.bytes), time(one.total_ns)),
+            *(_named(one.name), one.device, one.count, format_bytes(one.bytes), time(one.total_ns)),
             *(rate(one.gb_s), rate(one.best_gb_s), f"{one.unsized:,}" if one.unsized else ""),
         )
         for one in counters.copies[:_MOST_ROWS]
@@ -115,7 +115,7 @@ def _copies(counters: Counters) -> Table:
 def _products(counters: Counters) -> Table:
     rows = [
         row(
-            *(one.operator, one.shape, one.dtype, count(one.count), flop_count(one.flop)),
+            *(one.operator, one.shape, one.dtype, one.count, flop_count(one.flop)),
             *(time(one.device_ns), rate(one.gflop_s, _FLOP)),
         )
         for one in counters.products[:_MOST_ROWS]
@@ -130,7 +130,7 @@ def _ranges(counters: Counters) -> Iterator[Block]:
     yield Notes([f"{_ranged(counters)}."])
     rows = [
         row(
-            *(_named(one.name), ", ".join(one.operators), count(one.ranges)),
+            *(_named(one.name), ", ".join(one.operators), one.ranges),
             *(flop_count(sum(one.flop.values())) if one.flop else "-", rate(one.gflop_s, _FLOP)),
         )
         for one in counters.ranges[:_MOST_ROWS]
@@ -160,7 +160,7 @@ def _ranged(counters: Counters) -> str:
 def _graphs(counters: Counters) -> Iterator[Block]:
     yield Notes([f"{_graph(one)}." for one in counters.graphs[:_MOST_ROWS]])
     rows = [
-        row(str(one.graph), str(node.node), _named(node.name), count(node.count), time(node.total_ns))
+        row(str(one.graph), str(node.node), _named(node.name), node.count, time(node.total_ns))
         for one in counters.graphs
         for node in one.costliest
     ]

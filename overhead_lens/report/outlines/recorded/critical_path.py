@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from overhead_lens.report.cells import count, heads, row, share, time
+from overhead_lens.report.cells import heads, row, share, time
 from overhead_lens.report.outline import Notes, Row, Section, Table
 from overhead_lens.report.text.blocks import counted, cut, cut_front, left_out
 from overhead_lens.taxonomy.names import kernel_name
@@ -138,7 +138,7 @@ def _slack(path: CriticalPath) -> Table:
             total_ns, on_path = sum(slack.total_ns for slack in slacks), sum(slack.on_path for slack in slacks)
             sums.append((least_ns, total_ns, beside, on_path, *key))
     rows = [
-        row(time(least_ns), time(total_ns / beside), count(beside), count(on_path), device, kernel_name(name))
+        row(time(least_ns), time(total_ns / beside), beside, on_path, device, kernel_name(name))
         for least_ns, total_ns, beside, on_path, name, device in sorted(sums)[:_MOST_SLACK]
     ]
     columns = heads(">least slack | >mean slack | >beside the path ~1 | >on the path ~1 | device ~2 | kernel")
@@ -209,7 +209,7 @@ def _steps_over_ranks(path: PathOverRanks) -> Table:
                 "" if step.step is None else str(step.step),
                 time(step.wall_ns),
                 rank_name(step.last),
-                count(step.changes),
+                step.changes,
             ),
             ", ".join(f"{rank_name(rank.rank)} {rank.ns / step.wall_ns:.1%}" for rank in step.ranks[:_MOST_KINDS]),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.cells import count, heads, row, time
+from overhead_lens.report.cells import heads, row, time
 from overhead_lens.report.outline import Notes, Row, Section, Table
 from overhead_lens.report.text.blocks import counted, cut, left_out, share_text
 from overhead_lens.traces.budgets import DeviceBudget
@@ -51,8 +51,8 @@ def _latencies(devices: Sequence[DeviceBudget]) -> Table:
         launch = device.launch
         latencies = map(time, (launch.median_ns, launch.p99_ns, launch.max_ns))
         queue = f"{launch.queue_depth_mean:.1f} / {launch.queue_depth_max}"
-        counts = map(count, (launch.graph_launches, launch.unlinked))
-        rows.append(row(device.device, count(launch.count), *latencies, queue, *counts))
+        counts = (launch.graph_launches, launch.unlinked)
+        rows.append(row(device.device, launch.count, *latencies, queue, *counts))
     return Table(columns, rows)
 
 
@@ -85,7 +85,7 @@ def rates(device: DeviceLaunches) -> str:
 def _row(device: str, step: str, figures: LaunchFigures) -> Row:
     counts = (figures.kernels, figures.unlinked, figures.launches, figures.graph_launches)
     times_ns = (figures.tklqt_ns, figures.floor_ns, figures.queued_ns, figures.above_ns)
-    return row(device, step, *map(count, counts), *map(time, times_ns), _BOUND[figures.bound])
+    return row(device, step, *counts, *map(time, times_ns), _BOUND[figures.bound])
 
 
 def batches_sentence(batches: Batches) -> str:

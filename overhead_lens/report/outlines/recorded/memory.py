@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from overhead_lens.report.cells import count, heads, row
+from overhead_lens.report.cells import heads, row
 from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis, round_number
 from overhead_lens.report.page.model import Plot, Series
@@ -83,9 +83,7 @@ def _holders(memory: DeviceMemory) -> Table:
     """Who holds the peak, the largest first; what is left out in one row; all of them sum to it."""
     shown = memory.holders[:_MOST_HOLDERS]
     rest = memory.others_bytes + sum(holder.bytes for holder in memory.holders[_MOST_HOLDERS:])
-    rows = [
-        row(format_bytes(each.bytes), _share(each.bytes, memory), count(each.blocks), *_place(each)) for each in shown
-    ]
+    rows = [row(format_bytes(each.bytes), _share(each.bytes, memory), each.blocks, *_place(each)) for each in shown]
     for name, size in ((BEFORE, memory.before_bytes), ("(others)", rest)):
         if size:
             rows.append(row(format_bytes(size), _share(size, memory), "", name, "", "", "", is_sum=True))
@@ -139,9 +137,9 @@ def _churn(memory: DeviceMemory) -> list[str]:
 def _steps(memory: DeviceMemory) -> Table:
     rows = [
         row(
-            count(step.step),
+            step.step,
             *map(format_bytes, (step.start_bytes, step.end_bytes, step.peak_bytes, step.allocated_bytes)),
-            *(format_bytes(step.churn_bytes), count(step.churn_blocks), format_bytes(step.kept_bytes)),
+            *(format_bytes(step.churn_bytes), step.churn_blocks, format_bytes(step.kept_bytes)),
         )
         for step in memory.steps[:_MOST_STEPS]
     ]
@@ -153,7 +151,7 @@ def _steps(memory: DeviceMemory) -> Table:
 
 
 def _places(holders: Sequence[MemoryHolder], caption: str) -> Table:
-    rows: list[Row] = [row(format_bytes(holder.bytes), count(holder.blocks), *_place(holder)) for holder in holders]
+    rows: list[Row] = [row(format_bytes(holder.bytes), holder.blocks, *_place(holder)) for holder in holders]
     return Table(heads(">bytes | >blocks | operator | kind ~2 | module ~1 | line"), rows, caption)
 
 

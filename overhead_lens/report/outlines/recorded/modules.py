@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
-from overhead_lens.report.cells import count, heads, row, sum_row, time
+from overhead_lens.report.cells import heads, row, sum_row, time
 from overhead_lens.report.looks import ink
 from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Picture, Section, Table
 from overhead_lens.report.page.charts.icicle import LEAST_SHARE, MOST_NODES
@@ -69,7 +69,7 @@ def _classes(modules: ModuleBudgets) -> Table:
         row(
             *_cells(each.own),
             time((each.total.host_ns if each.total.host_ns != each.own.host_ns else 0) or None),
-            *(count(each.instances), count(each.calls), cut(each.class_name, _NAME)),
+            *(each.instances, each.calls, cut(each.class_name, _NAME)),
         )
         for each in ranked[:_MOST_CLASSES]
     ]
@@ -103,7 +103,7 @@ def _in_words(modules: ModuleBudgets, layers: Layers) -> str:
 
 def _layers(modules: ModuleBudgets, layers: Layers) -> Table:
     shown = layers.nodes[:_MOST_LAYERS]
-    rows = [row(*_cells(node.total), count(node.calls), node.name) for node in (modules.nodes[at] for at in shown)]
+    rows = [row(*_cells(node.total), node.calls, node.name) for node in (modules.nodes[at] for at in shown)]
     below = f" in {modules.path(layers.parent)}" if layers.parent is not None else ""
     more = f"; the first {len(shown)} of {len(layers.nodes):,}" if len(shown) < len(layers.nodes) else ""
     caption = f"layer by layer, with inner modules: {cut(layers.class_name, _NAME)}{below}{more}"
@@ -116,8 +116,7 @@ def _single(modules: ModuleBudgets) -> Table:
 
     ranked = sorted(enumerate(modules.nodes), key=lambda item: -own_ns(item[1]))
     rows = [
-        row(*_cells(node.own), count(node.calls), _led_by(node.own), modules.path(at))
-        for at, node in ranked[:_MOST_MODULES]
+        row(*_cells(node.own), node.calls, _led_by(node.own), modules.path(at)) for at, node in ranked[:_MOST_MODULES]
     ]
     return Table(_times(">calls ~3 | host led by ~4 | module"), rows, "modules with the most own time")
 
