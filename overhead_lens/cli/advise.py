@@ -75,8 +75,7 @@ def advise(
         )
     else:
         request = options.request(target, timeout, effort, output)
-    begins = announcement(target, _QUICK_SECONDS if quick else _SECONDS)
-    with progress(quiet=quiet, begins=begins) as screen:
+    with progress(quiet=quiet, begins=announcement(target, _QUICK_SECONDS if quick else _SECONDS)) as screen:
         path = record_advice(request, remedies, classifier, screen)
         screen.step("analyzing")
         advice = advice_of(path, classifier)

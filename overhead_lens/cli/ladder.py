@@ -37,8 +37,7 @@ def ladder(
     refuse_on_windows("ladder", "; ladders made there can be read here")
     options = CallOptions(inputs, True, mode, given.assignments(param or [], device))
     request = options.request(target, timeout, QUICK if quick else STANDARD, output)
-    begins = announcement(target, _QUICK_SECONDS if quick else _SECONDS)
-    with progress(quiet=quiet, begins=begins) as listener:
+    with progress(quiet=quiet, begins=announcement(target, _QUICK_SECONDS if quick else _SECONDS)) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = ladder_of(path)
     show(measured, Format(json_, html, force=force))

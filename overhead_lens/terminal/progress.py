@@ -5,35 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import RenderableType
 
-from overhead_lens.machine.request import Listener
 
+class Screen:
+    """A listener that can also show preliminary results, if anybody sees it (``shows``); this one says nothing."""
 
-class Screen(Listener, Protocol):
-    """A listener that can also show preliminary results, if anybody sees it (``shows``)."""
+    shows = False
 
-    shows: bool
+    def begin(self, steps: int) -> None:
+        """``steps`` steps will follow."""
+
+    def step(self, text: str) -> None:
+        """The next step, in words."""
 
     def show(self, result: RenderableType) -> None:
         """Show it in place of the one before."""
 
 
-class _Silent:
-    """A listener that says nothing."""
-
-    shows = False
-
-    def begin(self, steps: int) -> None: ...
-
-    def step(self, text: str) -> None: ...
-
-    def show(self, result: RenderableType) -> None: ...
-
-
-SILENT = _Silent()
+SILENT = Screen()
 
 _MINUTES_FROM_S = 100
 
@@ -71,7 +62,7 @@ def progress(*, quiet: bool, begins: str = "") -> Iterator[Screen]:
     task = bar.add_task("starting", total=None)
     with Live(bar, console=console, transient=True, refresh_per_second=4) as live:
 
-        class Drawn:
+        class Drawn(Screen):
             # A terminal that cannot go back would show one result below the other.
             shows = not console.is_dumb_terminal
 

@@ -152,13 +152,10 @@ def _guards(breakdown: Breakdown) -> list[Section]:
 
 
 def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
-    rows = [
-        row(
-            group.name + (f", each of {group.layers}" if group.layers else ""),
-            *(group.count, time(group.sampled_ns), time(group.warm_ns)),
-        )
-        for group in groups[:_MOST_GUARDS]
-    ]
+    rows = []
+    for group in groups[:_MOST_GUARDS]:
+        name = group.name + (f", each of {group.layers}" if group.layers else "")
+        rows.append(row(name, group.count, time(group.sampled_ns), time(group.warm_ns)))
     return Table(heads(f"{heading} | >guards | >in the call | >warm"), rows, f"by {heading}")
 
 

@@ -81,13 +81,10 @@ def _changes(changes: Sequence[HistoryChange]) -> Iterator[Block]:
     if not changes:
         yield Notes(["no change point"])
         return
-    rows = [
-        row(
-            *(str(number), text(change.sentence, tone="bold"), change.found_in),
-            *(f"{change.p_value:.2g}", f"{change.reference_share:+.1%}"),
-        )
-        for number, change in enumerate(changes, 1)
-    ]
+    rows = []
+    for number, change in enumerate(changes, 1):
+        figures = (f"{change.p_value:.2g}", f"{change.reference_share:+.1%}")
+        rows.append(row(str(number), text(change.sentence, tone="bold"), change.found_in, *figures))
     yield Table(heads("> | what changed! | found in ~1 | >p ~2 | >reference loop ~3"), rows)
     yield Notes([f"{number}: {each.warning}" for number, each in enumerate(changes, 1) if each.warning], "warning")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median_low
 
 from overhead_lens.report.cells import heads, row, time
-from overhead_lens.report.outline import Bar, Bars, Block, Notes, Outline, Piece, Section, Table
+from overhead_lens.report.outline import Bar, Bars, Block, Notes, Outline, Piece, Section, Table, Tone
 from overhead_lens.report.outlines.host import host_bar, hosts_table
 from overhead_lens.report.outlines.recorded.collectives import straggler_blocks, straggler_lines
 from overhead_lens.report.outlines.recorded.critical_path import over_ranks_notes, over_ranks_sections
@@ -106,15 +106,13 @@ def _name(rank: RankTime, ranks: RanksAnalysis) -> str:
 def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalysis) -> Table:
     """Each rank's time in collectives and on its devices; outside of pages only some of them."""
     columns = heads("rank | >window | >collectives ~2 | >waiting in them | >transfer ~1 | >compute | >idle")
-    rows = [
-        row(
-            *(rank.label, time(rank.wall_ns), rank.collectives, time(rank.wait_ns), time(rank.transfer_ns)),
-            *map(time, (rank.quantities["device.compute"], rank.quantities["device.idle"])),
-            tone="bold" if rank.label == ranks.slowest else "",
-            is_minor=rank.label not in brief,
-        )
-        for rank in shown
-    ]
+    rows = []
+    for rank in shown:
+        on_device = (rank.quantities["device.compute"], rank.quantities["device.idle"])
+        times = map(time, (rank.wait_ns, rank.transfer_ns, *on_device))
+        tone: Tone = "bold" if rank.label == ranks.slowest else ""
+        is_minor = rank.label not in brief
+        rows.append(row(rank.label, time(rank.wall_ns), rank.collectives, *times, tone=tone, is_minor=is_minor))
     return Table(columns, rows, more="more in between")
 
 

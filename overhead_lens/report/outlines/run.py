@@ -128,17 +128,11 @@ def _ranks(job: RunJob) -> Section:
     by_own = [run for _, run in sorted(zip(job.own_ns, job.ranks, strict=True), key=lambda each: -each[0])]
     shown, brief = ({run.rank for run in (*by_own[: most - 1], by_own[-1])} for most in (_MOST_RANKS, _BRIEF_RANKS))
     columns = heads(f"rank | >per {slowest.per} | 95 % interval ~1 | where")
-    rows = [
-        row(
-            f"{run.rank}{' (slowest)' if run is slowest else ''}",
-            time(run.wall.ns),
-            measured_bounds(run.wall),
-            divided(run.host),
-            is_minor=run.rank not in brief,
-        )
-        for run in job.ranks
-        if run.rank in shown
-    ]
+    rows = []
+    for run in (run for run in job.ranks if run.rank in shown):
+        name = f"{run.rank}{' (slowest)' if run is slowest else ''}"
+        figures = (time(run.wall.ns), measured_bounds(run.wall), divided(run.host))
+        rows.append(row(name, *figures, is_minor=run.rank not in brief))
     notes = Notes(left_out(len(job.ranks) - len(rows), "rank", " in between"))
     return Section("Ranks", [Table(columns, rows, more="more in between"), notes], reach="everywhere")
 

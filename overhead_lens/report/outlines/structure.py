@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from overhead_lens.report.cells import heads, length, row, signed, text, time
 from overhead_lens.report.looks import LONGER, SHORTER
-from overhead_lens.report.outline import Cell, Notes, Outline, Reach, Row, Section, Table, Tone
+from overhead_lens.report.outline import Notes, Outline, Reach, Row, Section, Table, Tone
 from overhead_lens.report.text.blocks import capitalized, counted, cut, left_out, three_digits
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureDelta
+from overhead_lens.traces.structure.model import KINDS, Divided, StructureDelta
 from overhead_lens.units import format_ns, format_signed_ns
 
 _MOST, _BRIEF = 25, 12
@@ -57,7 +57,11 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
     shown = moved[:_MOST]
     least = min([0, *(each.delta_ns for each in shown)])
     whole = max([0, *(each.delta_ns for each in shown)]) - least
-    rows = [_self_time(each, whole, least) for each in shown]
+    rows = []
+    for each in shown:
+        look = LONGER if each.delta_ns > 0 else SHORTER
+        moved_by = text(format_signed_ns(each.delta_ns), look), length(each.delta_ns, whole, None, look, -least)
+        rows.append(row(*moved_by, time(each.base_ns), time(each.new_ns), each.name))
     if len(shown) < len(divided.names):
         others = (base_ns - sum(each.base_ns for each in shown), new_ns - sum(each.new_ns for each in shown))
         rows.append(_rest(f"({counted(len(divided.names) - len(shown), 'other')})", *others))
@@ -68,12 +72,6 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
     table = Table(columns, rows, "each instant belongs to the event that began last", _BRIEF)
     reach: Reach = "everywhere" if at == 0 else "report" if at <= _MOST_DEVICES else "page"
     return Section(capitalized(heading), [table], reach)
-
-
-def _self_time(each: SelfTime, whole: int, least: int) -> Row:
-    look = LONGER if each.delta_ns > 0 else SHORTER
-    cells = [Cell(format_signed_ns(each.delta_ns), look=look), length(each.delta_ns, whole, None, look, -least)]
-    return row(*cells, time(each.base_ns), time(each.new_ns), each.name)
 
 
 def _rest(name: str, base_ns: int, new_ns: int, tone: Tone = "dim") -> Row:

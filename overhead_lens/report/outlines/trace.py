@@ -193,7 +193,9 @@ def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Section]:
         name = f"{device.device} {device.name}".strip()
         heading = f"Device {name}: {counted(device.events, 'event')}, span {format_ns(device.span_ns)}"
         described = "Busy by kind of work, then idle by what the host was doing when it should have fed the device."
-        bar = Bar("", "", list(_pieces(device)), max(1, device.span_ns))
+        pieces = {**_alone(device), **{f"{IDLE}{cause}": ns for cause, ns in device.idle_blame.items()}}.items()
+        drawn = [Piece(look, ns, f"{look} {format_ns(ns)} ({ns / device.span_ns:.1%})") for look, ns in pieces if ns]
+        bar = Bar("", "", drawn, max(1, device.span_ns))
         blocks: list[Block] = [
             Bars([bar], described),
             _partition(device),
@@ -209,13 +211,6 @@ def _alone(device: DeviceBudget) -> dict[str, int]:
     compute, communication = kinds.compute_ns - kinds.overlap_ns, kinds.communication_ns - kinds.overlap_ns
     alone = {"compute": compute, "communication": communication, "both at once": kinds.overlap_ns}
     return {**alone, "copy": device.busy_ns - sum(alone.values())}
-
-
-def _pieces(device: DeviceBudget) -> Iterator[Piece]:
-    idle = {f"{IDLE}{cause}": ns for cause, ns in device.idle_blame.items()}
-    for look, ns in {**_alone(device), **idle}.items():
-        if ns:
-            yield Piece(look, ns, f"{look} {format_ns(ns)} ({ns / device.span_ns:.1%})")
 
 
 def _partition(device: DeviceBudget) -> Table:
@@ -298,15 +293,13 @@ def _divided(cost: Cost) -> Iterator[Cell]:
 def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Section:
     """A row for each; ``what`` is ``operator``, whose time is divided, or ``kernel``."""
     divided = what == "operator"
-    rows = [
-        row(
-            *(time(cost.self_ns), share_text(cost.self_ns, wall_ns, 1), f"{cost.count:,}x"),
-            *(_divided(cost) if divided else ()),
-            *(text(cost.category, cost.category), kernel_name(cost.name)),
+    rows = []
+    for cost in costs[:_MOST_COSTS]:
+        part, category = share_text(cost.self_ns, wall_ns, 1), text(cost.category, cost.category)
+        rows.append(
+            row(time(cost.self_ns), part, f"{cost.count:,}x", *_divided(cost), category, kernel_name(cost.name))
         )
-        for cost in costs[:_MOST_COSTS]
-    ]
-    first, between = (">self", " | >dispatch ~1 | >kernel ~1") if divided else (">time", "")
-    columns = heads(f"{first} | >share ~2 | >events{between} | category ~3 | {what}")
+    time_head = "self" if divided else "time"
+    columns = heads(f">{time_head} | >share ~2 | >events | >dispatch ~1 | >kernel ~1 | category ~3 | {what}")
     caption = "self time, divided by an estimate of kernels on the host" if divided else "on the device"
     return Section.folded(heading, Table(columns, rows, caption, brief=_BRIEF_COSTS, more=""))

@@ -37,7 +37,7 @@ def collective_section(many: Sequence[Collective], costs: Sequence[CollectiveCos
 def _row(cost: CollectiveCost) -> Row:
     bandwidths = map(rate, (cost.algorithm_gb_s, cost.bus_gb_s, cost.best_bus_gb_s))
     size = "-" if cost.bytes is None else format_bytes(cost.bytes)
-    of_ranks = "-" if cost.group_size is None else f"{cost.group_size:,}"
+    of_ranks = "-" if cost.group_size is None else cost.group_size
     named = cost.kind or cut(kernel_name(cost.name), _NAME)
     times = map(time, (cost.exposed_ns, cost.hidden_ns))
     return row(*times, cost.count, size, of_ranks, *bandwidths, named, cost.dtype or "-")
@@ -75,22 +75,16 @@ def straggler_blocks(stragglers: Stragglers) -> Iterator[Block]:
     ]
     columns = heads("rank | >last in | >others wait | >by its own work | >propagated | >later than the last but one")
     yield Table(columns, holders, "ranks that others wait for")
-    steps = [
-        row(
-            *(step.step, step.collectives, time(step.lost_ns), step.holder or "-", time(step.holder_ns)),
-            "-" if step.again is None else "yes" if step.again else "no",
-        )
-        for step in stragglers.steps[:_MOST_ROWS]
-    ]
+    steps = []
+    for step in stragglers.steps[:_MOST_ROWS]:
+        most = (step.holder or "-", time(step.holder_ns), {None: "-", True: "yes", False: "no"}[step.again])
+        steps.append(row(step.step, step.collectives, time(step.lost_ns), *most))
     columns = heads(">step | >collectives | >all waits | most for rank | >of it | as before")
     yield Table(columns, steps, "waiting in collectives, step by step")
-    transfers = [
-        row(
-            *(one.kind, one.dtype or "-", format_bytes(one.bytes)),
-            "-" if one.group_size is None else f"{one.group_size:,}",
-            *(one.count, time(one.transfer_ns), rate(one.algorithm_gb_s), rate(one.bus_gb_s)),
-        )
-        for one in stragglers.transfers[:_MOST_ROWS]
-    ]
+    transfers = []
+    for one in stragglers.transfers[:_MOST_ROWS]:
+        of = (one.kind, one.dtype or "-", format_bytes(one.bytes), "-" if one.group_size is None else one.group_size)
+        rates = (rate(one.algorithm_gb_s), rate(one.bus_gb_s))
+        transfers.append(row(*of, one.count, time(one.transfer_ns), *rates))
     columns = heads("collective | type | >size | >ranks | >count | >transfer | >algorithm | >bus")
     yield Table(columns, transfers, "collectives by the rank that came last, without waits")

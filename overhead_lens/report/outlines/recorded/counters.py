@@ -101,25 +101,19 @@ def _occupied(device: DeviceOccupancy, counters: Counters) -> str:
 
 
 def _copies(counters: Counters) -> Table:
-    rows = [
-        row(
-            *(_named(one.name), one.device, one.count, format_bytes(one.bytes), time(one.total_ns)),
-            *(rate(one.gb_s), rate(one.best_gb_s), f"{one.unsized:,}" if one.unsized else ""),
-        )
-        for one in counters.copies[:_MOST_ROWS]
-    ]
+    rows = []
+    for one in counters.copies[:_MOST_ROWS]:
+        figures = (one.count, format_bytes(one.bytes), time(one.total_ns), rate(one.gb_s), rate(one.best_gb_s))
+        rows.append(row(_named(one.name), one.device, *figures, one.unsized or ""))
     columns = heads("copy | device ~3 | >events | >bytes | >time | >rate | >fastest ~1 | >without a size ~2")
     return Table(columns, rows, "copies")
 
 
 def _products(counters: Counters) -> Table:
-    rows = [
-        row(
-            *(one.operator, one.shape, one.dtype, one.count, flop_count(one.flop)),
-            *(time(one.device_ns), rate(one.gflop_s, _FLOP)),
-        )
-        for one in counters.products[:_MOST_ROWS]
-    ]
+    rows = []
+    for one in counters.products[:_MOST_ROWS]:
+        figures = (one.count, flop_count(one.flop), time(one.device_ns), rate(one.gflop_s, _FLOP))
+        rows.append(row(one.operator, one.shape, one.dtype, *figures))
     columns = heads("operator | shape | type ~2 | >calls | >flop ~1 | >device time | >rate")
     return Table(columns, rows, "matrix products by shape, (batch x) m x k x n")
 
@@ -128,13 +122,10 @@ def _ranges(counters: Counters) -> Iterator[Block]:
     if not counters.ranges:
         return
     yield Notes([f"{_ranged(counters)}."])
-    rows = [
-        row(
-            *(_named(one.name), ", ".join(one.operators), one.ranges),
-            *(flop_count(sum(one.flop.values())) if one.flop else "-", rate(one.gflop_s, _FLOP)),
-        )
-        for one in counters.ranges[:_MOST_ROWS]
-    ]
+    rows = []
+    for one in counters.ranges[:_MOST_ROWS]:
+        flop = flop_count(sum(one.flop.values())) if one.flop else "-"
+        rows.append(row(_named(one.name), ", ".join(one.operators), one.ranges, flop, rate(one.gflop_s, _FLOP)))
     columns = heads("kernel | operator ~1 | >ranges | >flop of CUDA cores | >rate")
     yield Table(columns, rows, "kernels that CUPTI counted")
     first = counters.ranges[0]

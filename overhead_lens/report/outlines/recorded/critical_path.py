@@ -80,14 +80,10 @@ def _summed(windows: Sequence[WindowPath], which: str) -> list[Share]:
 
 def _shares(shares: Sequence[Share], whole_ns: int, caption: str) -> Table:
     """A row for each: time on the path, in the window, and what is left if it took no time."""
-    rows = [
-        row(
-            *(time(each.ns), share(each.ns / whole_ns), _name(each.name), time(each.total_ns)),
-            _left(each, whole_ns),
-            is_minor=not each.ns,
-        )
-        for each in shares
-    ]
+    rows = []
+    for each in shares:
+        cells = (time(each.ns), share(each.ns / whole_ns), _name(each.name), time(each.total_ns))
+        rows.append(row(*cells, _left(each, whole_ns), is_minor=not each.ns))
     columns = heads(">on the path | >share | what | >in the window ~1 | >if it were free")
     return Table(columns, rows, caption, brief=_TOP, more="")
 
@@ -203,18 +199,11 @@ def _times(what: str, times: Sequence[tuple[str, int]], whole_ns: int, caption: 
 
 
 def _steps_over_ranks(path: PathOverRanks) -> Table:
-    rows: list[Row] = [
-        row(
-            *(
-                "" if step.step is None else str(step.step),
-                time(step.wall_ns),
-                rank_name(step.last),
-                step.changes,
-            ),
-            ", ".join(f"{rank_name(rank.rank)} {rank.ns / step.wall_ns:.1%}" for rank in step.ranks[:_MOST_KINDS]),
-        )
-        for step in path.steps[:_MOST_WINDOWS]
-    ]
+    rows: list[Row] = []
+    for step in path.steps[:_MOST_WINDOWS]:
+        ranks = ", ".join(f"{rank_name(rank.rank)} {rank.ns / step.wall_ns:.1%}" for rank in step.ranks[:_MOST_KINDS])
+        number = "" if step.step is None else str(step.step)
+        rows.append(row(number, time(step.wall_ns), rank_name(step.last), step.changes, ranks))
     return Table(heads(">step | >time | ended last by | >changes of rank | most on its path"), rows, "each step")
 
 

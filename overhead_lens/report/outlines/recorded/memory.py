@@ -135,14 +135,10 @@ def _churn(memory: DeviceMemory) -> list[str]:
 
 
 def _steps(memory: DeviceMemory) -> Table:
-    rows = [
-        row(
-            step.step,
-            *map(format_bytes, (step.start_bytes, step.end_bytes, step.peak_bytes, step.allocated_bytes)),
-            *(format_bytes(step.churn_bytes), step.churn_blocks, format_bytes(step.kept_bytes)),
-        )
-        for step in memory.steps[:_MOST_STEPS]
-    ]
+    rows = []
+    for step in memory.steps[:_MOST_STEPS]:
+        sizes = (step.start_bytes, step.end_bytes, step.peak_bytes, step.allocated_bytes, step.churn_bytes)
+        rows.append(row(step.step, *map(format_bytes, sizes), step.churn_blocks, format_bytes(step.kept_bytes)))
     columns = heads(">step | >live at start | >at end | >peak | >allocated")
     columns += heads(">of it released in the step | >blocks ~1 | >never released")
     more = f"; the first {_MOST_STEPS} of {len(memory.steps):,}" if len(memory.steps) > _MOST_STEPS else ""

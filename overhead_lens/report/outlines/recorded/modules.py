@@ -65,14 +65,11 @@ def _weight(time: ModuleTime, whole: ModuleTime) -> float:
 def _classes(modules: ModuleBudgets) -> Table:
     inside = modules.inside
     ranked: list[ModuleClass] = sorted(modules.classes, key=lambda each: -_weight(each.own, inside))
-    rows = [
-        row(
-            *_cells(each.own),
-            time((each.total.host_ns if each.total.host_ns != each.own.host_ns else 0) or None),
-            *(each.instances, each.calls, cut(each.class_name, _NAME)),
-        )
-        for each in ranked[:_MOST_CLASSES]
-    ]
+    rows = []
+    for each in ranked[:_MOST_CLASSES]:
+        total_ns = each.total.host_ns if each.total.host_ns != each.own.host_ns else 0
+        counts = (each.instances, each.calls)
+        rows.append(row(*_cells(each.own), time(total_ns or None), *counts, cut(each.class_name, _NAME)))
     return Table(_times(">with inner ~1 | >instances ~3 | >calls ~3 | class"), rows, "classes, by their own time")
 
 

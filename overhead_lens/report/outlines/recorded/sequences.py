@@ -23,13 +23,10 @@ def sequence_section(sequences: Sequence[RepeatedSequence]) -> Section:
     """A row for each; nothing where nothing repeats."""
     columns = heads(">launching | >in gaps ~4 | >idle in gaps | what repeats!")
     columns += heads(">events of graphs ~5 | names ~1 | module ~3 | line ~2")
-    rows = [
-        row(
-            *map(time, (one.launch_ns, one.gap_ns, one.idle_ns)),
-            *(_extent(one), f"{one.in_graph:,}" if one.in_graph else "", _names(one), one.module, one.line),
-        )
-        for one in sequences
-    ]
+    rows = []
+    for one in sequences:
+        times = map(time, (one.launch_ns, one.gap_ns, one.idle_ns))
+        rows.append(row(*times, _extent(one), one.in_graph or "", _names(one), one.module, one.line))
     return Section.folded("What repeats", Notes([_EXPLAINED] if rows else []), Table(columns, rows))
 
 
