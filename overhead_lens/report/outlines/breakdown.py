@@ -111,15 +111,12 @@ def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]
     if budget is None:
         return None
     columns = heads("category | >instructions | >share | >of the time ~1 | most in ~2")
-    rows = [
-        row(
-            text(category.category, category.category),
-            *(category.count, share(category.count / max(1, budget.count)), share(timed.share)),
-            text(f"{category.frames[0].count:,} {category.frames[0].frame}" if category.frames else "", tone="dim"),
-        )
-        for category, timed in zip(budget.host, host, strict=True)
-        if category.count or timed.ns
-    ]
+    rows = []
+    for each, timed in zip(budget.host, host, strict=True):
+        if each.count or timed.ns:
+            figures = (each.count, share(each.count / max(1, budget.count)), share(timed.share))
+            most = text(f"{each.frames[0].count:,} {each.frames[0].frame}" if each.frames else "", tone="dim")
+            rows.append(row(text(each.category, each.category), *figures, most))
     total = sum_row("sum", budget.count, "100 %", "100 %", "")
     heading = f"Instructions per call (callgrind, {counted(budget.calls, 'call')}, one thread)"
     return Section(heading, [Table(columns, [*rows, total])])

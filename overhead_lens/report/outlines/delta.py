@@ -100,16 +100,13 @@ def _change(change: CategoryChange, left_ns: float, full_ns: float) -> Row:
 def _table(delta: Delta | RunDelta) -> Table:
     """A row for each category that either side has, with what moved most in it, and the sum."""
     columns = heads("category | >base ~2 | >new ~2 | >difference | 95 % interval ~1 | verdict | moved most ~3")
-    rows = [
-        row(
-            text(change.category, change.category),
-            *(time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns)),
-            verdict(change.verdict, "*" if change.only_in_frames else ""),
-            _first(f"{format_signed_ns(part.delta_ns)} {part.name}" for part in change.contributors),
-        )
-        for change, old, recent in zip(delta.host, delta.base.host, delta.new.host, strict=True)
-        if old.ns or recent.ns
-    ]
+    rows = []
+    for change, old, recent in zip(delta.host, delta.base.host, delta.new.host, strict=True):
+        if old.ns or recent.ns:
+            times = (time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns))
+            judged = verdict(change.verdict, "*" if change.only_in_frames else "")
+            most = _first(f"{format_signed_ns(part.delta_ns)} {part.name}" for part in change.contributors)
+            rows.append(row(text(change.category, change.category), *times, judged, most))
     walls = (time(delta.base.wall.ns), time(delta.new.wall.ns), signed(delta.wall_delta_ns))
     total = sum_row("sum = wall", *walls, signed_bounds(delta.wall_ci95_ns), verdict(delta.verdict), "")
     return Table(columns, [*rows, total])

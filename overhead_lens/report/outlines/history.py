@@ -97,14 +97,11 @@ def _levels(segment: Segment) -> Table:
     columns = heads("category | trend ~1")
     for at in shown:
         columns += [Column(f"from {stretches[at][0].name} ({len(stretches[at])})"), *heads("95 % ~2")]
-    rows = [
-        row(
-            text(name, "" if name == WALL else name, "bold" if name == WALL else ""),
-            _trend([point.ns[name] for point in segment.points]),
-            *(cell for at in shown for cell in _level(levels[at])),
-        )
-        for name, levels in segment.levels.items()
-    ]
+    rows = []
+    for name, levels in segment.levels.items():
+        label = text(name, tone="bold") if name == WALL else text(name, name)
+        trend = _trend([point.ns[name] for point in segment.points])
+        rows.append(row(label, trend, *(cell for at in shown for cell in _level(levels[at]))))
     caption = "levels between changes, per call"
     more = f"; the chart shows the last {MOST_POINTS} captures" if len(segment.points) > MOST_POINTS else ""
     return Table(columns, rows, f"{caption}{more}")

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from overhead_lens.report.cells import bounds, heads, row, text, time
-from overhead_lens.report.outline import Cell, Column, Drawing, Notes, Outline, Row, Section, Table
+from overhead_lens.report.outline import Column, Drawing, Notes, Outline, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, SYMBOLS, linear_axis, log_axis, round_time
 from overhead_lens.report.page.model import Axis, Plot, Series, Symbol, Upright
 from overhead_lens.report.text.blocks import counted, cut, interval_text, origin, three_digits
@@ -94,21 +94,14 @@ def _crossings(sweep: Sweep) -> Section:
 
 
 def _crossing(crossing: Crossing) -> Row:
-    between = crossing.between
+    between, ends = crossing.between, crossing.ci95
     return row(
         crossing.below,
         crossing.above if crossing.size is not None else f"({crossing.above} never)",
         "none" if crossing.size is None else _size(crossing.size),
-        _spread(crossing),
+        "not decided" if ends == (0, math.inf) else f"{_size(ends[0])} .. {_size(ends[1])}" if ends else "",
         "" if between is None else f"{between[0]:,} and {between[1]:,}",
     )
-
-
-def _spread(crossing: Crossing) -> Cell:
-    if crossing.ci95 is None:
-        return Cell()
-    low, high = crossing.ci95
-    return text("not decided" if low == 0 and math.isinf(high) else f"{_size(low)} .. {_size(high)}")
 
 
 def _rate(element_ns: float) -> str:
