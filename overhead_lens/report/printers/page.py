@@ -38,10 +38,12 @@ def page_of(outline: Outline, classifier: Classifier) -> str:
     if outline.warnings:
         parts.append(details("Warnings", _paragraphs(outline.warnings), is_open=True))
     origin = outline.origin()
+    if origin:
+        rows = "".join(f"<dt>{shown(name)}</dt><dd>{shown(text)}</dd>\n" for name, text in origin)
+        parts.append(details("How it was measured", f"<dl>\n{rows}</dl>\n", is_open=False))
     title = f"{outline.title}: {outline.figure}" if outline.figure else outline.title
     below = "".join(f'<p class="about">{shown(line)}</p>\n' for line in (*outline.about, *_origin(origin)))
-    body = f"{patterns()}{''.join(parts)}{provenance(origin)}"
-    return document(title, outline.sentence, below, body, icicles)
+    return document(title, outline.sentence, below, f"{patterns()}{''.join(parts)}", icicles)
 
 
 def _origin(pairs: Sequence[tuple[str, str]]) -> list[str]:
@@ -195,11 +197,3 @@ def icicle_html(icicle: Icicle, number: int) -> str:
 
 def _switch(name: str, label: str) -> str:
     return f'<label><input type="checkbox" name="{name}"> {label}</label> '
-
-
-def provenance(pairs: Sequence[tuple[str, str]]) -> str:
-    """The result's origin, folded."""
-    if not pairs:
-        return ""
-    rows = "".join(f"<dt>{shown(name)}</dt><dd>{shown(text)}</dd>\n" for name, text in pairs)
-    return details("How it was measured", f"<dl>\n{rows}</dl>\n", is_open=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from overhead_lens.report.cells import heads, row
+from overhead_lens.report.cells import heads, row, share
 from overhead_lens.report.outline import Drawing, Notes, Row, Section, Table
 from overhead_lens.report.page.charts.axes import INKS, close_time_axis, linear_axis, round_number
 from overhead_lens.report.page.model import Plot, Series
@@ -83,16 +83,15 @@ def _holders(memory: DeviceMemory) -> Table:
     """Who holds the peak, the largest first; what is left out in one row; all of them sum to it."""
     shown = memory.holders[:_MOST_HOLDERS]
     rest = memory.others_bytes + sum(holder.bytes for holder in memory.holders[_MOST_HOLDERS:])
-    rows = [row(format_bytes(each.bytes), _share(each.bytes, memory), each.blocks, *_place(each)) for each in shown]
+    rows = [
+        row(format_bytes(each.bytes), share(each.bytes / memory.peak_bytes), each.blocks, *_place(each))
+        for each in shown
+    ]
     for name, size in ((BEFORE, memory.before_bytes), ("(others)", rest)):
         if size:
-            rows.append(row(format_bytes(size), _share(size, memory), "", name, "", "", "", is_sum=True))
+            rows.append(row(format_bytes(size), share(size / memory.peak_bytes), "", name, "", "", "", is_sum=True))
     columns = heads(">bytes | >share | >blocks ~3 | held at the peak by | kind ~2 | module ~1 | line")
     return Table(columns, rows, f"{memory.device} at its peak", brief=_TOP)
-
-
-def _share(size: int, memory: DeviceMemory) -> str:
-    return f"{size / memory.peak_bytes:.1%}"
 
 
 def _place(holder: MemoryHolder) -> tuple[str, str, str, str]:
