@@ -285,20 +285,15 @@ def threads_beside(analysis: TraceAnalysis) -> Section:
     return Section.folded("Other threads: covered by events, and the window by category", table, Notes(more))
 
 
-def _divided(cost: Cost) -> Iterator[Cell]:
-    """Dispatch and kernel of an operator; nothing of one that is neither, such as Python code."""
-    return map(time, (cost.dispatch_ns, cost.kernel_ns) if cost.category == "dispatcher" else (None, None))
-
-
 def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Section:
     """A row for each; ``what`` is ``operator``, whose time is divided, or ``kernel``."""
     divided = what == "operator"
     rows = []
     for cost in costs[:_MOST_COSTS]:
         part, category = share_text(cost.self_ns, wall_ns, 1), text(cost.category, cost.category)
-        rows.append(
-            row(time(cost.self_ns), part, f"{cost.count:,}x", *_divided(cost), category, kernel_name(cost.name))
-        )
+        # What is neither dispatched nor a kernel, such as Python code, has no parts.
+        parts = map(time, (cost.dispatch_ns, cost.kernel_ns) if cost.category == "dispatcher" else (None, None))
+        rows.append(row(time(cost.self_ns), part, f"{cost.count:,}x", *parts, category, kernel_name(cost.name)))
     time_head = "self" if divided else "time"
     columns = heads(f">{time_head} | >share ~2 | >events | >dispatch ~1 | >kernel ~1 | category ~3 | {what}")
     caption = "self time, divided by an estimate of kernels on the host" if divided else "on the device"
