@@ -169,15 +169,16 @@ def _carry(rule: Rule | None, carried: Carried) -> Carried:
 
 
 def _display_frame(frames: Sequence[StackFrame], shown_at: int) -> StackFrame:
-    """The frame at ``shown_at``; a kernel's loop whose name is opaque is named by the operator that it works for.
+    """The frame at ``shown_at``; a kernel's loop without a name, or with an opaque one, is named by the operator that it works for.
 
     A function without a symbol is named by the function of its library that was called: ``cuLaunchKernel``.
     """
     frame = frames[shown_at]
-    if not frame.function and not names.RUNTIMES.match(frame.location):
+    if names.is_nameless(frame):
         callers = takewhile(lambda caller: caller.location == frame.location, reversed(frames[:shown_at]))
         frame = next(filter(lambda caller: caller.function, callers), frame)
-    if not frame.native or not torch_names.OPAQUE_KERNEL.match(without_return_type(frame.function)):
+    is_opaque = frame.native and torch_names.OPAQUE_KERNEL.match(without_return_type(frame.function))
+    if not is_opaque and not names.is_nameless(frame):
         return frame
     entries = (torch_names.OPERATOR_ENTRY.match(caller.function) for caller in reversed(frames[:shown_at]))
     entry = next(filter(None, entries), None)

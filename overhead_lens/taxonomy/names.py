@@ -14,6 +14,7 @@ _UNCUT_LENGTH = 48
 _NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_default_null_type|\[abi:\w+\]| const$")
 _LONGEST = 110
 _INSTALLED = re.compile(r"^(site-packages|lib/python3(\.\d+)?)/")
+_NO_MODULE = "?"
 RUNTIMES = re.compile(r"(?P<library>lib(?P<name>gomp|omp|iomp5|tbb))\b")
 
 
@@ -22,16 +23,25 @@ def gil_held_by(thread: str) -> StackFrame:
     return StackFrame(f"{GIL_HOLDER}thread {thread}", "", 0, native=True)
 
 
+def is_nameless(frame: StackFrame) -> bool:
+    """Whether nothing names the frame's function; a runtime of threads is named by its library."""
+    return frame.native and not frame.function and not RUNTIMES.match(frame.location)
+
+
 @lru_cache(maxsize=65_536)
 def display_name(frame: StackFrame) -> str:
-    """``function (file or module)``; a file from its package on, long template arguments and argument lists cut to ``...``."""
+    """``function (file or module)``; a file from its package on, long template arguments and argument lists cut to ``...``.
+
+    Code outside all modules is what a library such as oneDNN generated.
+    """
+    location = "generated code" if frame.location == _NO_MODULE else frame.location
     if not frame.function:
-        runtime = RUNTIMES.match(frame.location)
+        runtime = RUNTIMES.match(location)
         if runtime is None:
-            return f"[unresolved] ({frame.location})"
+            return f"[unresolved] ({location})"
         return f"{'TBB' if runtime['name'] == 'tbb' else 'OpenMP'} runtime ({runtime['library']})"
     if frame.native:
-        return f"{short_symbol(frame.function)} ({frame.location})" if frame.location else frame.function
+        return f"{short_symbol(frame.function)} ({location})" if location else frame.function
     return f"{frame.function.replace('.<locals>', '')} ({_INSTALLED.sub('', frame.location)})"
 
 

@@ -661,6 +661,9 @@ BERNOULLI = "at::_ops::bernoulli__float::call (libtorch_cpu.so)"
         ((ENTRY, "0x7 (libomp.so.5)"), "OpenMP runtime (libomp)"),
         ((ENTRY, "0x7 (libtbb.so.12)"), "TBB runtime (libtbb)"),
         ((ENTRY, GIL_HELD), GIL_HELD),
+        ((BERNOULLI, "dnnl_primitive_execute (libtorch_cpu.so)", "0x7f (?)"), "aten::bernoulli_ (generated code)"),
+        ((BERNOULLI, "0x7 (libmkl_avx2.so.2)"), "aten::bernoulli_ (libmkl_avx2.so.2)"),
+        (("0x7f (?)",), "[unresolved] (generated code)"),
     ],
 )
 def test_displayed_names(frames: tuple[str, ...], shown: str) -> None:
