@@ -54,6 +54,12 @@ def test_slow_steps_are_what_the_mean_has_more_than_the_median() -> None:
     assert found.sentence == "a hot loop of the step would have missed slow steps (52.4% of it)"
 
 
+def test_a_mean_above_the_median_alone_is_no_slow_step() -> None:
+    found = end_to_end(run(*bare(*(11 * [1_000]), *(9 * [1_900]))))
+    assert (found.run.wall.ns, found.median_ns, found.missed) == (1_405, 1_000, ())
+    assert found.sentence == "a hot loop of the step would have missed nothing that a run shows"
+
+
 @pytest.mark.parametrize(
     ("category", "part", "remedy"),
     [

@@ -94,10 +94,10 @@ def _bare_ns(run: RunBudget) -> Ints:
 
 
 def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
-    if not len(bare):
-        return []
-    median = float(np.median(bare))
+    median = float(np.median(bare)) if len(bare) else 0.0
     slow = int((bare > SLOW * median).sum())
+    if not slow:
+        return []
     reasons = Counter(step.because.partition(":")[0].partition(" (")[0] for step in run.slowest)
     causes = ", ".join(f"{reason} {count}x" for reason, count in reasons.most_common())
     why = f"{slow:,} of {len(bare):,} steps took more than twice the median"
@@ -118,7 +118,7 @@ def _sentence(run: RunBudget, missed: tuple[Shortfall, ...]) -> str:
     if not run.samples and not missed:
         return f"nothing is known of the {run.per} but its time: there are no samples"
     if not missed:
-        return f"a hot loop of the {run.per} would have missed none of its figures"
+        return f"a hot loop of the {run.per} would have missed nothing that a run shows"
     first = missed[0]
     more = f", and {len(missed) - 1} more" if len(missed) > 1 else ""
     return f"a hot loop of the {run.per} would have missed {first.figure} ({first.share:.1%} of it){more}"
