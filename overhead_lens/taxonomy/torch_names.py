@@ -131,7 +131,7 @@ ZERO_GRAD = re.compile(r"Optimizer\.zero_grad#|.*: zero_grad$")
 PLAIN_OPTIMIZER_STEP = re.compile(
     rf"{OPTIMIZER_STEP.pattern}(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$"
 )
-"""What optimizers record (``torch/optim/optimizer.py``); the last those of torch that can be fused."""
+"""What optimizers record (``torch/optim/optimizer.py``); the last those of torch with ``foreach``."""
 
 LOADS_DATA = re.compile(r"enumerate\(DataLoader\)#|(.*/)?torch/utils/data/dataloader\.py\(\d+\): __next__$")
 """A step of a loader (``torch/utils/data/dataloader.py``)."""

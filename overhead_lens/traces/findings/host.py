@@ -70,7 +70,7 @@ _UNFUSED = Wording(
     "unfused_optimizer",
     "dispatcher",
     "the optimizer runs several small operators for each parameter",
-    "fused=True, or foreach=True, of the optimizer",
+    "fused=True of the optimizer (Adam, AdamW, SGD, Adagrad), or foreach=True",
 )
 _COMPILED = Wording(
     "compiled_runtime",

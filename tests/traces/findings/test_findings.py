@@ -371,6 +371,8 @@ def test_operators_of_an_optimizer_are_its_own() -> None:
     optimizer, operators = found["unfused_optimizer"], found["many_small_operators"]
     assert (optimizer.bound_ns, operators.bound_ns) == (800, 200)
     assert operators.evidence == (Evidence("aten::t", 20, 200),)
+    # RMSprop, for example, has no argument ``fused``.
+    assert optimizer.remedy == "fused=True of the optimizer (Adam, AdamW, SGD, Adagrad), or foreach=True"
 
 
 def test_a_trace_of_python_alone_has_none() -> None:
