@@ -16,10 +16,12 @@ def test_only_operators_divide_into_dispatch_and_kernel() -> None:
         timed(20, 100, "aten::mm"),
         timed(130, 30, "aten::empty"),
         timed(170, 50, "CheckpointFunction"),
+        timed(230, 101, "aten::bmm"),
     ).analysis()
     (section,) = (each for each in trace_outline(analysis).sections if each.heading.startswith("Costliest operators"))
     (table,) = (block for block in section.blocks if isinstance(block, Table))
     assert [[cell.text for cell in (row.cells[0], *row.cells[3:])] for row in table.rows] == [
+        ["101 ns", "50 ns", "51 ns", "kernel", "aten::bmm"],
         ["100 ns", "50 ns", "50 ns", "dispatcher", "aten::mm"],
         ["50 ns", "", "", "python", "CheckpointFunction"],
         ["30 ns", "", "", "allocation", "aten::empty"],

@@ -290,7 +290,9 @@ def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Sect
     divided = what == "operator"
     rows = []
     for cost in costs[:_MOST_COSTS]:
-        part, category = share_text(cost.self_ns, wall_ns, 1), text(cost.category, cost.category)
+        # The category of what is divided is that of its larger part.
+        name = "kernel" if cost.kernel_ns > cost.dispatch_ns else cost.category
+        part, category = share_text(cost.self_ns, wall_ns, 1), text(name, name)
         # What is neither dispatched nor a kernel, such as Python code, has no parts.
         parts = map(time, (cost.dispatch_ns, cost.kernel_ns) if cost.category == "dispatcher" else (None, None))
         rows.append(row(time(cost.self_ns), part, f"{cost.count:,}x", *parts, category, kernel_name(cost.name)))
