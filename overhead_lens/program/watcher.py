@@ -193,8 +193,7 @@ class StepWatcher:
 
     def _take_over(self, chosen: Candidate, kind: str, key: object) -> None:
         """Look for steps again if the chosen source, which has not warmed up, is silent; another source has just marked."""
-        silent_ns = max(_SILENT_NS, _SILENT_STEPS * chosen.interval_ns)
-        if chosen.kind != KINDS[0] and self._begin_ns and _clock() - self._begin_ns > silent_ns:
+        if chosen.kind != KINDS[0] and self._begin_ns and self._is_silent(chosen):
             self._give_up()
             self._begin_ns = 0
             self._candidates.clear()
@@ -202,6 +201,9 @@ class StepWatcher:
             for number in self._possible:
                 self._look_at(number)
             self._scout(kind, key)
+
+    def _is_silent(self, chosen: Candidate) -> bool:
+        return _clock() - self._begin_ns > max(_SILENT_NS, _SILENT_STEPS * chosen.interval_ns)
 
     def _scout(self, kind: str, key: object) -> None:
         # Another thread's mark at the same time is left out: nothing here may wait.
@@ -309,7 +311,13 @@ class StepWatcher:
                 self._bind(number)
 
     def _look_at(self, number: int) -> None:
-        self._bind(number, lambda: self._scout("loop", number))
+        def tick() -> None:
+            # What another loop does within a step of the chosen one is a part of it.
+            chosen = self._chosen
+            if chosen is None or not self._begin_ns or self._is_silent(chosen):
+                self._scout("loop", number)
+
+        self._bind(number, tick)
 
     def _bind(self, number: int, tick: Callable[[], Any] | None = None, left: Callable[[], Any] | None = None) -> None:
         """Run something after each iteration and at the end of a loop, until the loop starts again."""

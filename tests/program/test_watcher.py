@@ -574,6 +574,31 @@ def test_a_short_loop_within_slow_first_steps_does_not_hide_the_optimizer(start:
     assert program.notes()["before"] + len(program.rows()) == 8
 
 
+def test_a_loop_within_the_steps_is_not_the_next(start: Callable[..., Program]) -> None:
+    program = start(OUTER, INNER)
+    for _ in range(31):
+        program.tick(0, after_ns=100 * MS)
+    before = len(program.rows())
+    program.leave(0)
+    for _ in range(21):
+        program.tick(0)
+        for _ in range(8):
+            program.tick(1)
+    assert program.notes()["home"][2] == 3
+    assert len(program.rows()) == before + 1 + 20
+
+
+def test_a_loop_after_one_that_a_return_left_may_be_the_next(start: Callable[..., Program]) -> None:
+    program = start(OUTER, INNER)
+    for _ in range(12):
+        program.tick(0, after_ns=100 * MS)
+    program.leave(0)
+    program.tick(0)
+    for _ in range(12):
+        program.tick(1, after_ns=S)
+    assert program.notes()["home"][2] == 5
+
+
 def test_a_loop_that_was_measured_stays(start: Callable[..., Program]) -> None:
     program = start(Loop("train.py", 3, 4), Loop("train.py", 6, 7))
     sampler = answering(program)
