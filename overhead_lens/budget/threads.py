@@ -169,8 +169,8 @@ def sleep_warnings(threads: Iterable[tuple[str, Slept | None]]) -> Iterator[str]
         each = [f"{name} {sleep.by_stacks:.0%}, by CPU clock at most {sleep.at_most:.0%}" for name, sleep in conflicts]
         more = f" and {len(each) - _MOST_NAMES} more" if len(each) > _MOST_NAMES else ""
         yield (
-            f"stacks show threads waiting too often ({'; '.join(each[:_MOST_NAMES])}{more}): py-spy stops threads one"
-            " after another, and some finish their work meanwhile; the budget keeps to the CPU clock"
+            f"stacks show threads waiting too often ({'; '.join(each[:_MOST_NAMES])}{more}): py-spy often stops"
+            " a thread only once it waits; the budget keeps to the CPU clock"
         )
 
 

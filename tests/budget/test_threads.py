@@ -75,8 +75,8 @@ def test_the_cpu_clock_bounds_the_sleep_of_threads_of_the_process() -> None:
     assert (child.category("wait").share, child.slept) == (pytest.approx(0.6), None)
     (said,) = sleep_warnings((each.called, each.slept) for each in (main, late, child))
     assert said == (
-        "stacks show threads waiting too often (MainThread 60%, by CPU clock at most 30%; late 98%, by CPU clock at most 50%): py-spy stops threads one"
-        " after another, and some finish their work meanwhile; the budget keeps to the CPU clock"
+        "stacks show threads waiting too often (MainThread 60%, by CPU clock at most 30%; late 98%, by CPU clock at most 50%): py-spy often stops"
+        " a thread only once it waits; the budget keeps to the CPU clock"
     )
 
 
