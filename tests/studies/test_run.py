@@ -270,6 +270,26 @@ def test_a_step_waits_no_longer_than_its_cpu_clock_leaves(cpu_ns: int, system: s
     assert told.category("wait").ns == round(waits_ns / 1_000 * (told.wall.ns - told.category("compile").ns))
 
 
+@pytest.mark.parametrize(
+    ("pause_ns", "thread", "waits_ns"),
+    [
+        (0, PID, 200),
+        (0, 11, 400),  # the clock of another thread
+        (100, PID, 400),  # what runs between the steps is not known
+    ],
+)
+def test_short_steps_wait_no_longer_than_their_threads_clock_leaves(
+    pause_ns: int, thread: int, waits_ns: int
+) -> None:
+    turns = ([main(WORK, 60), main(WAIT, 40)],)
+    clocks: dict[str, Any] = {"environment": {"system": "Linux-6.1"}, "running": [(thread, 0.8)]}
+    run = run_of(*bare(*(20 * [1_000 + pause_ns])), turns=turns, **clocks)
+    assert run.steps is not None
+    steps = run.steps.assign(begin_ns=run.steps["begin_ns"] + pause_ns)
+    found = run_budget(replace(run, steps=steps), CLASSIFIER)
+    assert ns_of(found) == {"python": 1_000 - waits_ns, "wait": waits_ns}
+
+
 def test_a_step_that_reads_a_file_in_memory_runs_in_the_system_meanwhile() -> None:
     read = main(f"{WORK};read (libc.so.6)", 60)
     step = {"ns": 1_000, "user_ns": 400, "system_ns": 600}

@@ -55,6 +55,8 @@ _LEFT_OUT = [Phase.WARM_UP, Phase.TRACED], [Phase.TRACED]
 _FEWEST_STRETCHES = 4
 # After a longer time between two steps, the counters say nothing of the later one; the watcher takes less.
 _PAUSE_NS = 1_000_000
+# Steps that take this share of the time from the first to the last leave none for anything else.
+_FILLED = 0.95
 # A turn that lasts to the end of the program may spend this share of its time after the last step.
 _AFTER_STEPS = 0.02
 
@@ -554,10 +556,22 @@ def _clocks(run: StoredRun, counted: pd.DataFrame | None) -> tuple[float, float]
         return None
     known = counted[counted["compile_ns"] == 0]
     spent_ns = float((known["user_ns"] + known["system_ns"]).sum())
-    if len(known) < _FEWEST_STEPS or not spent_ns:
+    if len(known) < _FEWEST_STEPS:
         return None
+    if not spent_ns:
+        return _clocks_between_turns(run, counted)
     whole_ns = float(known["apart_ns"].sum())
     return 1.0 - spent_ns / whole_ns, float(known["system_ns"].sum()) / whole_ns
+
+
+def _clocks_between_turns(run: StoredRun, counted: pd.DataFrame) -> tuple[float, float] | None:
+    """The same of steps too short to be counted one by one; None if they do not fill the time between the sampler's turns."""
+    thread, follows = run.meta.thread or run.meta.pid, counted["number"].diff() == 1
+    running = dict(run.meta.running).get(thread)
+    apart_ns = counted["end_ns"].diff()[follows].sum()
+    if running is None or counted["ns"][follows].sum() < _FILLED * apart_ns:
+        return None
+    return 1.0 - running, dict(run.meta.in_system).get(thread, 0.0)
 
 
 def _without_compilations(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> list[list[Stack]]:
