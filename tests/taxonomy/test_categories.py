@@ -292,6 +292,11 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, f"PyArray_TakeFrom {NUMPY}", f"PyArray_NewFromDescr_int {NUMPY}"), "allocation/tensor"),
         ((USER, f"PyArray_TakeFrom {NUMPY}", f"PyArray_FromAny_int {NUMPY}"), "dispatcher/op_setup"),
         ((USER, f"array_tolist {NUMPY}", f"PyArray_ToList {NUMPY}"), "python/binding"),
+        ((USER, f"array_tolist {NUMPY}", f"PyArray_ToList {NUMPY}", f"DOUBLE_getitem {NUMPY}"), "python/binding"),
+        (
+            (USER, f"array_array {NUMPY}", f"PyArray_AssignFromCache_Recursive {NUMPY}", f"LONG_setitem {NUMPY}"),
+            "python/binding",
+        ),
         (
             (
                 USER,
