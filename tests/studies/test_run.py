@@ -278,9 +278,7 @@ def test_a_step_waits_no_longer_than_its_cpu_clock_leaves(cpu_ns: int, system: s
         (100, PID, 400),  # what runs between the steps is not known
     ],
 )
-def test_short_steps_wait_no_longer_than_their_threads_clock_leaves(
-    pause_ns: int, thread: int, waits_ns: int
-) -> None:
+def test_short_steps_wait_no_longer_than_their_threads_clock_leaves(pause_ns: int, thread: int, waits_ns: int) -> None:
     turns = ([main(WORK, 60), main(WAIT, 40)],)
     clocks: dict[str, Any] = {"environment": {"system": "Linux-6.1"}, "running": [(thread, 0.8)]}
     run = run_of(*bare(*(20 * [1_000 + pause_ns])), turns=turns, **clocks)
