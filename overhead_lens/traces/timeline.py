@@ -27,8 +27,6 @@ from overhead_lens.traces.loops import run
 _Input: TypeAlias = Sequence[int]
 _Output: TypeAlias = MutableSequence[int]
 
-_EXACT = 2.0**52
-
 
 @dataclass(frozen=True, slots=True)
 class Segments:
@@ -55,14 +53,9 @@ class Segments:
 
 def sum_by(group: Ints, values: Ints, group_count: int) -> Ints:
     """Exact sums of int64 ``values`` per group number, shape ``(group_count,)``."""
-    # bincount adds float64, which holds integers below 2**53.
-    weights = values.astype(np.float64)
-    if np.abs(weights).sum() < _EXACT:
-        return np.bincount(group, weights=weights, minlength=group_count).astype(np.int64)
-    # In halves: exact for 134 million low halves, and for the high halves of all realistic durations.
-    high, low = values >> 26, values & ((1 << 26) - 1)
-    sums = [np.bincount(group, weights=half, minlength=group_count).astype(np.int64) for half in (high, low)]
-    return (sums[0] << 26) + sums[1]
+    sums = np.zeros(group_count, dtype=np.int64)
+    np.add.at(sums, group, values)
+    return sums
 
 
 def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
