@@ -27,4 +27,7 @@ def test_the_text_has_one_space_for_each_level(value: object) -> None:
 
 @pytest.mark.parametrize("name", ["\ud800", "\udcb4"])
 def test_the_text_keeps_half_of_a_character(name: str) -> None:
-    assert _Any({name: [name]}).to_json() == f'{{\n "value": {{\n  "\\u{ord(name):x}": [\n   "\\u{ord(name):x}"\n  ]\n }}\n}}'
+    assert (
+        _Any({name: [name]}).to_json()
+        == f'{{\n "value": {{\n  "\\u{ord(name):x}": [\n   "\\u{ord(name):x}"\n  ]\n }}\n}}'
+    )

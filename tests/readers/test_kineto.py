@@ -9,6 +9,7 @@ import re
 import zlib
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -892,6 +893,17 @@ def test_public_traces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = list(range(0, len(trace.events), max(1, len(trace.events) // 50)))
     assert trace.arguments(chosen) == again.arguments(chosen)
     assert json.dumps(trace.metadata, sort_keys=True) == json.dumps(again.metadata, sort_keys=True)
+
+
+@given(parts=st.lists(st.integers(1, 400_000), min_size=1, max_size=6))
+def test_the_share_of_a_file_is_what_was_delivered_of_it(parts: list[int]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "t.json"
+        path.write_bytes(bytes(sum(parts)))
+        with opened(path) as source:
+            for at, part in enumerate(parts, 1):
+                assert source.fill(memoryview(bytearray(part))) == part
+                assert source.share == sum(parts[:at]) / sum(parts)
 
 
 @pytest.mark.parametrize("size", [0, 99, 100, 5_000])

@@ -45,8 +45,8 @@ class Source:
 
     @property
     def share(self) -> float:
-        """About which share of the file was read, 1 if its size is not known."""
-        return min(1.0, self._read_bytes / max(1, self._bytes))
+        """About which share of the file was delivered, 1 if its size is not known."""
+        return min(1.0, max(1, self._read_bytes - len(self._pending)) / max(1, self._bytes))
 
     def _read(self) -> bytes:
         data = self._file.read(_READ_BYTES)

@@ -48,7 +48,7 @@ _ROOM_BYTES = 1 << 18
 _BLOCKS = 3
 _CHUNK_ROWS = 1 << 15
 # Room for more rows than are there: for a little more than is expected, and for many times as many where these are few.
-_GROWTH, _MOST_GROWTH, _FIRST_ROOM = 1.25, 4, 1 << 23
+_GROWTH, _MOST_GROWTH, _FIRST_ROOM = 1.5, 4, 1 << 23
 _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 64 << 20
 # Collectives and ranges of counters: every analysis needs their arguments. Keeping them saves a second pass over the file.
@@ -93,12 +93,17 @@ class _Arguments:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Decompressed text from ``offset`` on: ``data[start : start + size]``, with room before it."""
+    """Decompressed text from ``offset`` on: ``data[start : start + size]``, with room before it.
+
+    Attributes:
+        share: About which share of the file it and all before it are.
+    """
 
     data: Ints
     start: int
     size: int
     offset: int
+    share: float
 
 
 def scan(source: Source, head: list[Ints], path: Path) -> Contents:
@@ -156,7 +161,7 @@ class _Scan:
         begun = False
         for block in _blocks(source, head):
             final = block.size == 0
-            self._share = source.share
+            self._share = block.share
             raw_bytes = block.offset + block.size
             joined = _joined(block, rest)
             start = joined.start
@@ -357,9 +362,10 @@ def _joined(block: _Block, rest: Ints) -> _Block:
     """Prepend ``rest``, the unscanned end of the block before."""
     if len(rest) <= block.start:
         block.data[block.start - len(rest) : block.start] = rest
-        return _Block(block.data, block.start - len(rest), block.size + len(rest), block.offset - len(rest))
-    data = np.concatenate((rest, block.data[block.start : block.start + block.size]))
-    return _Block(data, 0, len(data), block.offset - len(rest))
+        data, start = block.data, block.start - len(rest)
+    else:
+        data, start = np.concatenate((rest, block.data[block.start : block.start + block.size])), 0
+    return _Block(data, start, block.size + len(rest), block.offset - len(rest), block.share)
 
 
 def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
@@ -368,23 +374,24 @@ def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
     Buffers are reused: a block is valid until the next one is read.
     """
     buffers = cycle([np.empty(_ROOM_BYTES + _BLOCK_BYTES, dtype=np.uint8) for _ in range(_BLOCKS)])
+    share = source.share
 
-    def filled() -> tuple[Ints, int]:
+    def filled() -> tuple[Ints, int, float]:
         data = next(buffers)
-        return data, source.fill(memoryview(data.data)[_ROOM_BYTES:])
+        return data, source.fill(memoryview(data.data)[_ROOM_BYTES:]), source.share
 
     with ThreadPoolExecutor(1, "decompress") as pool:
         ahead = deque(pool.submit(filled) for _ in range(_BLOCKS - 1))
         offset = 0
         while head:
             data = head.pop(0)
-            yield _Block(data, 0, len(data), offset)
+            yield _Block(data, 0, len(data), offset, share)
             offset += len(data)
         size = -1
         while size:
-            data, size = ahead.popleft().result()
+            data, size, share = ahead.popleft().result()
             ahead.append(pool.submit(filled))
-            yield _Block(data, _ROOM_BYTES, size, offset)
+            yield _Block(data, _ROOM_BYTES, size, offset, share)
             offset += size
 
 
