@@ -79,7 +79,8 @@ def test_a_recording_is_exported_before_the_next_one_begins(tmp_path: Path, monk
 
 RECORDS = """
 import sys
-from overhead_lens.correction.worker import _row
+from functools import partial
+from overhead_lens.correction.worker import _row, _timed
 from overhead_lens.instruments.trace.worker import record_trace
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.session import Session
@@ -88,7 +89,7 @@ from overhead_lens.worker.workload import Workload
 session = Session(sys.stdin, print)
 session.workload = Workload(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
 session.call_ns = 1e9
-print(record_trace(session, sys.argv[1], 0)["calls"] > 0, len(_row(int, {}, 10)["traced_ns"]) > 0)
+print(record_trace(session, sys.argv[1], 0)["calls"] > 0, _row(partial(_timed, make_measured_loop(0), int, 10), 10)["traced_ns"] != [])
 print("torch._inductor" in sys.modules)
 """
 
