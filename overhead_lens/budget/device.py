@@ -14,7 +14,7 @@ import pandas as pd
 from overhead_lens.budget.model import DeviceKernel, DeviceShare
 from overhead_lens.budget.thresholds import LISTED_KERNELS
 from overhead_lens.budget.trace import LOOP_EVENT, profiler_pauses
-from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.model import Trace, columns_of
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import Analyzer
@@ -28,7 +28,7 @@ def device_share(
     events: pd.DataFrame, calls: int, wall_ns: int, kind: str, classifier: Classifier
 ) -> tuple[DeviceShare | None, tuple[str, ...]]:
     """The busiest device's share of a call of ``wall_ns`` (bare), and warnings; None for a trace without device work."""
-    trace = Trace("", events, len(events), 0)
+    trace = Trace("", columns_of(events), len(events), 0)
     analyzer = Analyzer(trace, classifier)
     loop = events[events["name"] == LOOP_EVENT].head(1)
     if not analyzer.devices or loop.empty:

@@ -7,7 +7,7 @@ import ctypes
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -66,8 +66,6 @@ def analyze(
     if query is None and not (diff or pftrace or dask):
         # Read aside, while this thread imports what takes as long.
         begun[paths[0]] = begin_reading(paths[0])
-        if parquet is None:
-            _import_pandas()
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
@@ -102,17 +100,6 @@ def _keep_freed_memory() -> None:
             mallopt = ctypes.CDLL(None).mallopt
             for parameter, value in _ONE_HEAP:
                 mallopt(parameter, value)
-
-
-def _import_pandas() -> None:
-    """Import pandas without pyarrow, which it imports where it can: 0.1 s and 40 MB that no analysis needs."""
-    modules: dict[str, Any] = sys.modules
-    if not {"pandas", "pyarrow"} & set(modules):
-        modules["pyarrow"] = None
-        try:
-            import pandas as pd  # noqa: F401
-        finally:
-            del modules["pyarrow"]
 
 
 def find_traces(given: Sequence[Path]) -> list[Path]:
@@ -200,7 +187,7 @@ def _analyzed(
             from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
             from overhead_lens.readers.recording import read_recording
             from overhead_lens.taxonomy.classifier import default_classifier
-            from overhead_lens.traces.analyzer import analyze_over_time
+            from overhead_lens.traces.pieces import analyze_over_time
 
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
@@ -257,7 +244,7 @@ def _show_query(
     from overhead_lens.export.query import run_query
     from overhead_lens.readers.recording import read_recording
     from overhead_lens.terminal.output import print_rows, show_rows
-    from overhead_lens.traces.analyzer import analyze_over_time
+    from overhead_lens.traces.pieces import analyze_over_time
 
     if not query.strip():
         raise UsageError(

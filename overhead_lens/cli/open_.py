@@ -134,7 +134,7 @@ def _drawn(target: Path, picture: Path, rules: Path | None) -> Path | None:
     from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
     from overhead_lens.readers.kineto.read import read_trace
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.traces.analyzer import analyze_over_time
+    from overhead_lens.traces.pieces import analyze_over_time
 
     analyzed = analyze_over_time(read_trace(target), default_classifier(rules))
     if not len(analyzed.trace.events):

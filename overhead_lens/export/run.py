@@ -45,8 +45,8 @@ from overhead_lens.studies.run.analysis import (
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.studies.run.stored import StoredRun, read_run
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.traces.analyzer import analyze_over_time, step_windows
-from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.traces.analyzer import step_windows
+from overhead_lens.traces.pieces import Analyzed, analyze_over_time
 from overhead_lens.units import NS_PER_US, format_ns
 
 
@@ -227,8 +227,8 @@ class _Run:
         if not windows:
             return None
         moved_ns = round(float(np.median([starts_ns[number] - window.start_ns for number, window in windows])))
-        events = trace.events.assign(start_ns=trace.events["start_ns"] + max(0, moved_ns))
-        return analyze_over_time(replace(trace, events=events), self.classifier)
+        columns = {**trace.columns, "start_ns": trace.columns["start_ns"] + max(0, moved_ns)}
+        return analyze_over_time(replace(trace, columns=columns), self.classifier)
 
 
 def _phases_and_steps(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[Slice]:

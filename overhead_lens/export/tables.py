@@ -145,11 +145,11 @@ def _metrics(analyzed: Analyzed) -> pa.Table:
 
 def _work(analyzed: Analyzed) -> pa.Table:
     work = analyzed.trace.work
-    events = analyzed.trace.events.iloc[work["row"].to_numpy()]
+    events = analyzed.trace.events.take(work["row"])
     columns = _columns(events, "name", "device", "stream", "start_ns", "dur_ns")
     for name in ("bytes", "graph", "graph_node", "occupancy_percent", "blocks_per_sm", "warps_per_sm"):
-        counted = name in work.columns
-        values = work[name if counted else f"{name.removesuffix('_percent')}_millionths"].to_numpy()
+        counted = name in work
+        values = work[name if counted else f"{name.removesuffix('_percent')}_millionths"]
         columns[name] = pa.array(values if counted else values / _MILLION, mask=values < 0)
     return pa.table(columns)
 

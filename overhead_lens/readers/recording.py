@@ -27,7 +27,6 @@ def read_recording(path: Path) -> Trace:
     """
     if not _is_snapshot(path):
         return _framed(lambda: read_contents(path))
-    # It imports pandas.
     from overhead_lens.readers.snapshot import read_snapshot
 
     return read_snapshot(path)

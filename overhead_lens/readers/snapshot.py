@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.errors import UsageError
+from overhead_lens.readers.kineto.columns import Texts
 from overhead_lens.readers.kineto.event import DAMAGED, dicts
 from overhead_lens.readers.kineto.frame import nothing
 from overhead_lens.readers.kineto.model import StackFrame, Trace
@@ -89,15 +89,17 @@ def _no_collection() -> Iterator[None]:
 
 def _trace(traces: list[Any], segments: Any, path: Path) -> Trace:
     stacks = _Stacks()
-    frames, count, damaged = [], 0, 0
+    tables, count, damaged = [_columns(0, *[np.zeros(0, dtype=np.int64)] * 6)], 0, 0
     for device, entries in enumerate(traces):
         events = [entry for entry in dicts(entries) if "action" in entry and "size" in entry]
         count += len(events)
         damaged += (len(entries) if isinstance(entries, list) else 1) - len(events)
         if events:
-            frames.append(_device(device, events, _held_at_the_end(segments, device), stacks))
-    memory = pd.concat(frames, ignore_index=True) if frames else _frame(0, *[np.zeros(0, dtype=np.int64)] * 6)
-    memory["start_ns"] -= int(memory["start_ns"].min()) if len(memory) else 0
+            tables.append(_device(device, events, _held_at_the_end(segments, device), stacks))
+    memory: dict[str, Any] = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    memory["start_ns"] -= int(memory["start_ns"].min()) if len(memory["start_ns"]) else 0
+    nobody = Texts(np.zeros(len(memory["start_ns"]), dtype=np.int8), np.array([""], dtype=object))
+    memory |= {"pid": nobody, "tid": nobody}
     issues = {DAMAGED: damaged} if damaged else {}
     size_bytes, numbers = path.stat().st_size, tuple(stacks.numbers)
     return Trace(str(path), nothing().events, count, size_bytes, issues, memory=memory, stacks=numbers)
@@ -144,8 +146,8 @@ def _sum(sizes: Sequence[int]) -> int:
     return sum(sizes) if all(0 <= size < _MOST_BYTES for size in sizes) else -1
 
 
-def _device(device: int, events: Sequence[Entry], held: tuple[int, int], stacks: _Stacks) -> pd.DataFrame:
-    """The memory frame of one device."""
+def _device(device: int, events: Sequence[Entry], held: tuple[int, int], stacks: _Stacks) -> dict[str, Ints]:
+    """The numbers of the memory frame of one device."""
     actions = [_text(event["action"]) for event in events]
     sizes = np.array([_int(event["size"]) for event in events], dtype=np.int64)
     sizes = np.where((sizes < 0) | (sizes >= _MOST_BYTES), 0, sizes)
@@ -160,7 +162,7 @@ def _device(device: int, events: Sequence[Entry], held: tuple[int, int], stacks:
     mine = [events[row] for row in rows.tolist()]
     address = np.array([_int(event.get("addr", event.get("address"))) for event in mine], dtype=np.int64)
     stack = np.array([stacks.number(event.get("frames")) for event in mine], dtype=np.int64)
-    return _frame(device, start_ns[rows], address, change[rows], live[rows], reserved[rows], stack)
+    return _columns(device, start_ns[rows], address, change[rows], live[rows], reserved[rows], stack)
 
 
 def _backwards(change: Ints, end: int) -> Ints:
@@ -169,14 +171,10 @@ def _backwards(change: Ints, end: int) -> Ints:
     return np.maximum(after + (end - int(after[-1])), 0) if end >= 0 else np.full(len(change), -1)
 
 
-def _frame(
+def _columns(
     device: int, start_ns: Ints, address: Ints, change: Ints, live: Ints, reserved: Ints, stack: Ints
-) -> pd.DataFrame:
-    nowhere: Any = pd.Index([""], dtype=object)
-    nobody = pd.Categorical.from_codes(np.zeros(len(start_ns), dtype=np.int8), categories=nowhere)
-    columns = {
-        "pid": nobody,
-        "tid": nobody,
+) -> dict[str, Ints]:
+    return {
         "start_ns": start_ns,
         "address": address,
         "bytes": change,
@@ -186,8 +184,6 @@ def _frame(
         "device": np.full(len(start_ns), device),
         "stack": stack,
     }
-    made: pd.DataFrame = pd.DataFrame(columns)
-    return made
 
 
 def _int(value: Any, default: int = 0) -> int:

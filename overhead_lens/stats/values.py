@@ -15,6 +15,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.signedinteger[Any]]
 Bools = npt.NDArray[np.bool_]
 
+_SPARSE = 8
+"""Values up to so many times their number are numbered by a table, others are sorted first, which takes ten times as long."""
+
 
 def taken(values: Ints, places: Ints) -> Ints:
     """The values at some places; -1 for the place -1."""
@@ -32,6 +35,25 @@ def are_first(places: Ints) -> Bools:
     first[places[::-1]] = own[::-1]
     is_first: Bools = first[places] == own
     return is_first
+
+
+def numbered(values: Ints) -> tuple[Ints, Ints]:
+    """The number of each value among the distinct ones, in order of their first places, and these places."""
+    if len(values) and not -1 <= values.min() <= values.max() <= _SPARSE * len(values):
+        values = np.unique(values, return_inverse=True)[1]
+    first = np.flatnonzero(are_first(values))
+    number = np.empty(int(values.max(initial=0)) + 2, dtype=np.int64)
+    number[values[first]] = np.arange(len(first))
+    return number[values], first
+
+
+def numbered_rows(*columns: Ints) -> tuple[Ints, Ints]:
+    """The same of the rows of several columns."""
+    number, first = numbered(columns[0])
+    for column in columns[1:]:
+        other, firsts = numbered(column)
+        number, first = numbered(number * len(firsts) + other)
+    return number, first
 
 
 def first_places(keys: Ints, targets: Ints) -> Ints:

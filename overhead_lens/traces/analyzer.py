@@ -8,21 +8,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.model import Events, Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
-from overhead_lens.traces.columns import categorical, joined, where
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
-from overhead_lens.traces.critical_path.model import PART_COLUMNS
 from overhead_lens.traces.device import COMPUTE, DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
@@ -35,18 +32,17 @@ from overhead_lens.traces.host_budget import (
     host_budgets,
     thread_pieces,
 )
-from overhead_lens.traces.intervals import cut, distinct_values
+from overhead_lens.traces.intervals import distinct_values
 from overhead_lens.traces.launch_figures.analysis import input_batch, launch_figures
 from overhead_lens.traces.launches import link, waits_from
-from overhead_lens.traces.memory.analysis import DeviceLife, allocations, device_lives
+from overhead_lens.traces.memory.analysis import DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.modules.analysis import module_budgets, module_calls
+from overhead_lens.traces.modules.analysis import module_budgets
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
-from overhead_lens.traces.pieces import HOST, IDLE, MEMORY, MODULE_CALLS, QUEUE, REPETITIONS, Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 from overhead_lens.traces.side_by_side import beside, side_by_side
 from overhead_lens.traces.window import Window
@@ -63,27 +59,22 @@ def analyze_trace(
     return Analyzer(trace, classifier, critical_path=critical_path, is_rank=is_rank).analysis()
 
 
-def analyze_over_time(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> Analyzed:
-    """The analysis together with its data over time."""
-    analyzer = Analyzer(trace, classifier, critical_path=critical_path)
-    return Analyzed(trace, analyzer.analysis(), analyzer.pieces())
-
-
 class Analyzer:
     """Computes the analysis of one trace; each part is computed once, on first use.
 
     Attributes:
         host: Its host events.
         linked: Its device events with their launches.
+        with_path: Whether the critical path is requested.
     """
 
     def __init__(
         self, trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
     ) -> None:
         self.trace = trace
-        self._with_path = critical_path
+        self.with_path = critical_path
         self._with_chains = critical_path and is_rank
-        self._events = trace.columns
+        self._events, self._count = trace.columns, len(trace.columns["name"])
         self.host = host_events(trace.columns, classifier)
         self.linked = link(trace.columns)
         # Threads share it.
@@ -91,7 +82,7 @@ class Analyzer:
 
     def analysis(self) -> TraceAnalysis:
         """The budgets."""
-        with beside(events=len(self.trace.events)) as other:
+        with beside(events=self._count) as other:
             # The other thread computes parts that need no budget of a thread.
             repeated = other.submit(lambda: self.repeated)
             memory = other.submit(lambda: tuple(life.analysis(self.step_windows) for life in self.memory))
@@ -114,14 +105,14 @@ class Analyzer:
                 counters=self.counted.counters,
                 memory=memory.result(),
                 modules=modules.result(),
-                critical_path=self.paths.analysis() if self._with_path else None,
+                critical_path=self.paths.analysis() if self.with_path else None,
                 chains=self.chains if self._with_chains else None,
             )
             figures = other.submit(lambda: launch_figures(self._events, self.devices, analysis.devices, analysis.steps))
             lost = lost_launches(self.trace, self.linked)
             return replace(
                 analysis,
-                batch=input_batch(self.trace) if len(self.trace.events) else None,
+                batch=input_batch(self.trace) if self._count else None,
                 over_time=over_time(self.window, next(iter(threads.values()), None), self.devices),
                 findings=findings(self._recorded(analysis)),
                 issues=trace_issues(self.trace, analysis, self._timelines, self.linked, lost),
@@ -130,34 +121,12 @@ class Analyzer:
                 launch_figures=figures.result(),
             )
 
-    def pieces(self) -> TracePieces:
-        """The data over time."""
-        names = np.array(HOST_CATEGORIES, dtype=object)
-        divided = [thread.divided() for thread in self.threads.values()]
-        of_piece = np.repeat(np.arange(len(divided)), [len(starts_ns) for starts_ns, _, _ in divided])
-        hosts = [
-            pd.DataFrame({"start_ns": starts_ns, "dur_ns": dur_ns, "category": names[categories]})
-            for starts_ns, dur_ns, categories in divided
-        ]
-        host = joined(hosts, {name: HOST[name] for name in ("start_ns", "dur_ns", "category")})
-        return TracePieces(
-            _with_thread(host, list(self.threads), of_piece),
-            self._idle_frame(),
-            self._queue_frame(),
-            joined([life.frame() for life in self.memory], MEMORY),
-            allocations(self.memory),
-            self._module_calls(),
-            self._repetitions_frame(),
-            self.paths.frame() if self._with_path else joined([], PART_COLUMNS),
-            self.counted.tracks,
-        )
-
     @cached_property
     def window(self) -> Window:
         """From the first to the last instant of host and device work."""
         rows = np.concatenate((self.host.rows, self.linked.rows))
         if not len(rows):
-            times_ns = self.trace.memory["start_ns"].to_numpy()
+            times_ns = self.trace.memory["start_ns"]
             return Window(0, 0 if self.trace.stacks is None else int(times_ns.max(initial=0)))
         start_ns, dur_ns = (self._events[name][rows] for name in ("start_ns", "dur_ns"))
         first_ns = int(start_ns.min())
@@ -170,10 +139,11 @@ class Analyzer:
         Autograd's threads come last if others work: they work for the thread that called ``backward()`` and waits for them.
         """
         keys, window = self.host.threads, self.window
-        events = len(self.trace.events)
-        segments = side_by_side(lambda number: owned(self.host, number, window), range(len(keys)), events=events)
+        segments = side_by_side(lambda number: owned(self.host, number, window), range(len(keys)), events=self._count)
         timelines = side_by_side(
-            lambda number: ThreadTimeline(self.host, number, window, segments[number]), range(len(keys)), events=events
+            lambda number: ThreadTimeline(self.host, number, window, segments[number]),
+            range(len(keys)),
+            events=self._count,
         )
         if not timelines:
             return {}
@@ -189,7 +159,7 @@ class Analyzer:
                 line, segments[line.number], passes, waits_from_ns, floor, is_busiest=line is busiest
             ),
             timelines,
-            events=events,
+            events=self._count,
         )
         return dict(zip((keys[line.number] for line in timelines), pieces, strict=True))
 
@@ -217,7 +187,7 @@ class Analyzer:
     def memory(self) -> list[DeviceLife]:
         """Every device whose allocations were recorded; the host last."""
         memory, stacks = self.trace.memory, self.trace.stacks
-        if not len(memory):
+        if not len(memory["start_ns"]):
             return []
         return device_lives(memory, contexts(memory, self.host) if stacks is None else stack_contexts(memory, stacks))
 
@@ -304,44 +274,6 @@ class Analyzer:
             TraceStep(number, window, host, tuple(budgets[at] for budgets in devices))
             for at, ((number, window), host) in enumerate(zip(self.step_windows, hosts, strict=True))
         )
-
-    def _module_calls(self) -> pd.DataFrame:
-        if self.module_scopes is None:
-            return joined([], MODULE_CALLS)
-        calls = module_calls(self.module_scopes, self.host)
-        return _with_thread(calls, self.host.threads, calls.pop("thread").to_numpy())
-
-    def _idle_frame(self) -> pd.DataFrame:
-        frames = []
-        for device in self.devices:
-            idle, span = device.idle, np.array(device.span)
-            inside = cut(span[:1], span[1:], idle.start_ns, idle.start_ns + idle.dur_ns)
-            blame = np.array(BLAME, dtype=object)[idle.blame[inside.piece]]
-            columns = {"device": device.number, "start_ns": inside.start_ns, "dur_ns": inside.dur_ns, "blame": blame}
-            frames.append(pd.DataFrame(columns))
-        return joined(frames, IDLE)
-
-    def _queue_frame(self) -> pd.DataFrame:
-        frames = [
-            pd.DataFrame({"device": device.number, "start_ns": device.queue.start_ns, "depth": device.queue.depth})
-            for device in self.devices
-        ]
-        return joined(frames, QUEUE)
-
-    def _repetitions_frame(self) -> pd.DataFrame:
-        frames = [
-            pd.DataFrame({"sequence": number, "start_ns": one.start_ns, "dur_ns": one.end_ns - one.start_ns})
-            for number, one in enumerate(self.repeated)
-        ]
-        return joined(frames, REPETITIONS)
-
-
-def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row: Ints) -> pd.DataFrame:
-    """A frame with ``pid`` and ``tid`` in front."""
-    for place, column in enumerate(("pid", "tid")):
-        values = categorical([thread[place] for thread in threads], of_row)
-        frame.insert(place, column, pd.Series(values, index=frame.index))
-    return frame
 
 
 def step_windows(events: Events) -> list[tuple[int, Window]]:

@@ -12,10 +12,9 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.model import Events
-from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.stats.values import Bools, Ints, numbered, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.native_functions import EXTENSION, KERNEL, UNKNOWN, by_caller
@@ -152,7 +151,8 @@ def _inherit(host: HostEvents) -> None:
 
 def pausing(events: Events) -> Bools:
     """Bool per event: whether the profiler itself stops the thread that it records."""
-    pauses: Bools = (events["name"] == torch_names.PROFILER_PAUSE) & (events["cat"] == torch_names.PROFILER_OVERHEAD)
+    pauses: Bools = where(events["name"], torch_names.PROFILER_PAUSE.__eq__)
+    pauses &= where(events["cat"], torch_names.PROFILER_OVERHEAD.__eq__)
     return pauses
 
 
@@ -182,11 +182,11 @@ def _with_pauses(events: Events, rows: Ints) -> tuple[Ints, Ints]:
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
     """For each value, its index among the distinct values, and the distinct values, ascending."""
-    codes, uniques = pd.factorize(values)
-    order = np.argsort(uniques, kind="stable")
-    number = np.empty(len(uniques), dtype=np.int64)
-    number[order] = np.arange(len(uniques))
-    return number[codes], uniques[order]
+    number, first = numbered(values)
+    order = np.argsort(values[first], kind="stable")
+    place = np.empty(len(first), dtype=np.int64)
+    place[order] = np.arange(len(first))
+    return place[number], values[first[order]]
 
 
 def of_each(number: Ints, count: int) -> list[Ints]:

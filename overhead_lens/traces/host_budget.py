@@ -28,9 +28,8 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.stats.values import Bools, Ints, numbered, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import Frame, HostCategory, parts_of
@@ -128,7 +127,10 @@ class ThreadPieces:
         at = self.computing(owner)
         if not len(at):
             return at, at
-        until_ns: Ints = pd.Series(dur_ns[at]).groupby(owner[at], sort=False).cumsum().to_numpy()
+        order = np.argsort(owner[at], kind="stable")
+        own_ns, is_first = dur_ns[at[order]], np.diff(owner[at[order]], prepend=-1) != 0
+        sums_ns, until_ns = np.cumsum(own_ns), np.empty(len(at), dtype=np.int64)
+        until_ns[order] = sums_ns - np.maximum.accumulate((sums_ns - own_ns) * is_first)
         return at, np.clip(until_ns - (self.floor.ns if self.floor else 0), 0, dur_ns[at])
 
     def divided(self) -> tuple[Ints, Ints, Ints]:
@@ -286,10 +288,11 @@ def host_budgets(pieces: ThreadPieces, windows: Sequence[Window]) -> list[tuple[
         np.ravel_multi_index((moved.window, np.full_like(moved.name, each), moved.name), counts)
         for each in (numbers[_DISPATCH], numbers[_KERNEL])
     )
-    codes, keys = pd.factorize(np.concatenate((key, *moved_keys)))
-    sums_ns = sum_by(codes, np.concatenate((parts.dur_ns, -moved.ns, moved.ns)), len(keys))
+    keys = np.concatenate((key, *moved_keys))
+    number, first = numbered(keys)
+    sums_ns = sum_by(number, np.concatenate((parts.dur_ns, -moved.ns, moved.ns)), len(first))
     spent: list[_Spent] = [[] for _ in windows]
-    combinations = (each.tolist() for each in (*np.unravel_index(keys, counts), sums_ns))
+    combinations = (each.tolist() for each in (*np.unravel_index(keys[first], counts), sums_ns))
     for window, attribution, name, ns in zip(*combinations, strict=True):
         if ns:
             spent[window].append((attribution, pieces.names[name], ns))
@@ -321,12 +324,12 @@ def _kernel_estimate(pieces: ThreadPieces, parts: Piece) -> _Moved:
     chosen = pieces.computing(owner)
     if pieces.floor is None or not len(chosen):
         return _Moved(*[owner[:0]] * 5)
-    codes, keys = pd.factorize(parts.interval[chosen] * count + owner[chosen])
-    own_ns, (floor_ns, low_ns, high_ns, _) = sum_by(codes, parts.dur_ns[chosen], len(keys)), pieces.floor
+    window, event = parts.interval[chosen], owner[chosen]
+    number, first = numbered(window * count + event)
+    own_ns, (floor_ns, low_ns, high_ns, _) = sum_by(number, parts.dur_ns[chosen], len(first)), pieces.floor
     ns, least_ns, most_ns = (np.maximum(own_ns - each, 0) for each in (floor_ns, high_ns, low_ns))
-    window, event = np.divmod(keys, count)
-    name = pieces.timeline.host.name[pieces.timeline.events[event]]
-    return _Moved(window, name, ns, ns - least_ns, most_ns - ns)
+    name = pieces.timeline.host.name[pieces.timeline.events[event[first]]]
+    return _Moved(window[first], name, ns, ns - least_ns, most_ns - ns)
 
 
 def _categories(

@@ -14,7 +14,9 @@ from overhead_lens.traces.job import cluster
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
+from tests.drawn.counters import counter
 from tests.drawn.jobs import Joined, rank_entries
+from tests.drawn.memory import memory
 from tests.drawn.timelines import call, drawn, kernel, timed
 from tests.drawn.trace_text import document, written
 from tests.export.trace_processor import Program
@@ -357,11 +359,13 @@ def test_diff(tmp_path: Path) -> None:
     assert "The same operators, kernels and launches per step." in same
 
 
-def test_analyze_imports_no_torch(tmp_path: Path) -> None:
-    done = lens_apart("analyze", job(tmp_path), cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
+def test_analyze_imports_neither_torch_nor_pandas(tmp_path: Path) -> None:
+    more = memory(5, 8), memory(9, -8), *(counter(at, "GPU power", W=1.5) for at in range(3))
+    trace = written(tmp_path, document([*entries(), *more]))
+    done = lens_apart("analyze", "--critical-path", trace, cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
-    assert "pandas" in imported
-    assert {"torch", "numba", "duckdb", "distributed", "pyarrow.lib"} & imported == set()
+    assert "numpy" in imported
+    assert {"torch", "pandas", "numba", "duckdb", "distributed", "pyarrow"} & imported == set()
 
 
 def test_the_critical_path_is_there_where_it_is_asked_for(tmp_path: Path) -> None:

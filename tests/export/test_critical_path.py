@@ -7,8 +7,7 @@ from pathlib import Path
 from overhead_lens.export.perfetto.analysis import path_sections, write_analysis_perfetto
 from overhead_lens.export.query import run_query
 from overhead_lens.report.forms import to_html, to_text
-from overhead_lens.traces.analyzer import analyze_over_time
-from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.traces.pieces import Analyzed, analyze_over_time
 from tests.drawn.timelines import CLASSIFIER, call, drawn, kernel, trace_of
 from tests.export.trace_processor import Program
 

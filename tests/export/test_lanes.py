@@ -22,7 +22,7 @@ from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.host import HostCategory, Part
-from overhead_lens.traces.analyzer import analyze_over_time
+from overhead_lens.traces.pieces import analyze_over_time
 from tests.drawn.builders import breakdown
 from tests.drawn.memory import memory
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, WORKER, call, drawn, kernel, timed, trace_of

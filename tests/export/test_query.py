@@ -7,7 +7,7 @@ import pytest
 from overhead_lens.errors import UsageError
 from overhead_lens.export.query import Answer, run_query
 from overhead_lens.export.tables import TABLES
-from overhead_lens.traces.analyzer import analyze_over_time
+from overhead_lens.traces.pieces import analyze_over_time
 from tests.drawn.timelines import CLASSIFIER, call, kernel, timed, trace_of
 
 ENTRY = timed(0, 10, "aten::mm")

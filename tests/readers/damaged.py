@@ -17,12 +17,13 @@ from unittest import mock
 
 from overhead_lens.errors import OverheadLensError
 from overhead_lens.readers.kineto import contents, read, stream
-from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.model import Trace, frame_of
 from overhead_lens.readers.kineto.source import opened
 from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.pieces import pieces_of
 from overhead_lens.traces.structure.compare import compare_structure
 from tests.drawn.timelines import CLASSIFIER, timed
 from tests.drawn.trace_text import Number, document
@@ -343,7 +344,7 @@ def checked(path: Path, block_bytes: int, *, whole_report: bool = True) -> Trace
             return None
         check_numbers(json.loads(to_json(analysis)))
         if whole_report:
-            analyzer.pieces()
+            pieces_of(analyzer)
             to_text(analysis, whole=True)
             check_numbers(json.loads(to_json(Job.of([analysis, analysis]))))
             if not compare_structure(analyzer, analyzer).is_same:
@@ -391,7 +392,7 @@ def check_same(whole: Trace | None, scanned: Trace | None) -> None:
         if whole is not scanned:
             raise BrokenPromiseError("one way of reading refuses what the other reads")
         return
-    for one, other in ((whole.events, scanned.events), (whole.memory, scanned.memory)):
+    for one, other in ((whole.events, scanned.events), (frame_of(whole.memory), frame_of(scanned.memory))):
         for name in one.columns:
             if one[name].to_numpy().tolist() != other[name].to_numpy().tolist():
                 raise BrokenPromiseError(f"the two ways of reading differ in column {name}")

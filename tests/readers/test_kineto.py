@@ -22,7 +22,7 @@ from overhead_lens.readers import recording
 from overhead_lens.readers.kineto import contents as kineto
 from overhead_lens.readers.kineto import memory, stream, work
 from overhead_lens.readers.kineto.event import COMPLETE, parse_row
-from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace
+from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace, frame_of
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.readers.kineto.source import opened
 from tests.drawn.trace_text import Number, as_json, document, event, pretty, written
@@ -375,9 +375,10 @@ def test_a_key_that_differs_in_one_letter_is_another(tmp_path: Path, way: str) -
     read = trace.events.set_index("name")[NUMBERS[2:]]
     assert read.loc["exact"].tolist() == [3, 3, 3, 3, 3]
     assert (read.loc[near] == [-1, -1, 1, 2, -1]).all(axis=None)  # device and stream of pid and tid
-    assert trace.work.drop(columns="row").to_numpy().tolist() == [[3, 3, 3, 3_000_000, 3_000_000, 3_000_000]]
-    assert trace.memory[["address", "allocated_bytes", "reserved_bytes", "device_type", "device"]].eq(-1).all(axis=None)
-    assert len(trace.memory) == len(sizes)
+    assert frame_of(trace.work).drop(columns="row").to_numpy().tolist() == [[3, 3, 3, 3_000_000, 3_000_000, 3_000_000]]
+    allocated = frame_of(trace.memory)
+    assert allocated[["address", "allocated_bytes", "reserved_bytes", "device_type", "device"]].eq(-1).all(axis=None)
+    assert len(allocated) == len(sizes)
     counts = trace.events.astype({"name": str, "cat": str, "pid": str, "tid": str}).eq("").sum()
     assert counts[["name", "cat", "pid", "tid"]].tolist() == [4, 3, 3, 3]
     assert trace.issues == {"missing_phase": 2, "bad_timestamp": 2, "missing_duration": 3}
@@ -741,9 +742,9 @@ def test_both_ways_read_the_same(
     path = written(tmp_path, document(entries * times, compact=compact, with_stack=1))
     whole, parts = read_trace(path), scanned(path, block_bytes)
     assert rows(whole.events) == rows(parts.events)
-    assert rows(whole.memory) == rows(parts.memory)
-    assert rows(whole.counters) == rows(parts.counters)
-    assert rows(whole.work) == rows(parts.work)
+    assert rows(frame_of(whole.memory)) == rows(frame_of(parts.memory))
+    assert rows(frame_of(whole.counters)) == rows(frame_of(parts.counters))
+    assert rows(frame_of(whole.work)) == rows(frame_of(parts.work))
     assert [dict(whole.issues), whole.event_count, whole.raw_bytes] == [
         dict(parts.issues), parts.event_count, parts.raw_bytes,
     ]  # fmt: skip
@@ -765,7 +766,7 @@ def test_both_ways_read_the_same_allocations(tmp_path: Path, drawn: list[dict], 
     instant = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 2, "ts": 7}
     path = written(tmp_path, document([event("op", ts=5), *({**instant, "args": each} for each in drawn)]))
     whole, parts = read_trace(path), scanned(path, block_bytes)
-    assert rows(whole.memory) == rows(parts.memory)
+    assert rows(frame_of(whole.memory)) == rows(frame_of(parts.memory))
     assert whole.issues == parts.issues
 
 
@@ -783,7 +784,7 @@ def test_allocations_are_read_and_those_without_a_size_counted(tmp_path: Path, w
     ]
     trace = read_trace(written(tmp_path, document(entries)))
     shared = {"pid": "1", "tid": "2"}
-    assert rows(trace.memory) == [
+    assert rows(frame_of(trace.memory)) == [
         {**shared, "start_ns": 2000, "address": 5, "bytes": 16, "allocated_bytes": 64, "reserved_bytes": 0,
          "device_type": 0, "device": -1},
         {**shared, "start_ns": 3000, "address": -1, "bytes": -(2**40), "allocated_bytes": -1, "reserved_bytes": -1,
@@ -813,7 +814,7 @@ def test_counters_are_read_and_those_without_a_number_counted(tmp_path: Path, wa
     trace = read_trace(written(tmp_path, document(entries)))
     metric = {"name": "dram__bytes.sum", "cat": "hardware_counters", "pid": "GPU 0 Counters", "tid": "0"}
     several = {**metric, "name": "XPU", "pid": "3", "start_ns": 3000}
-    assert rows(trace.counters) == [
+    assert rows(frame_of(trace.counters)) == [
         {**metric, "series": "", "start_ns": 2000, "value": 2.5},
         {**several, "series": "a", "value": 1.0},
         {**several, "series": "b", "value": -2.0},
@@ -837,8 +838,8 @@ def test_device_work_says_its_size_its_node_and_its_occupancy(tmp_path: Path, wa
         event("bare", "kernel", ts=7, bytes=3, **{"blocks per SM": Number("inf")}),
     ]
     trace = read_trace(written(tmp_path, document(entries)))
-    assert rows(trace.work) == [
-        dict(zip(trace.work.columns, numbers, strict=True))
+    assert rows(frame_of(trace.work)) == [
+        dict(zip(trace.work, numbers, strict=True))
         for numbers in (
             (0, 12, 5, 2**40, 75_000_000, -1, -1), (3, -1, -1, -1, -1, 18_518, 12_000_000), (4, -1, -1, -1, -1, 95, -1),
             (7, 3, -1, -1, -1, -1, -1),
@@ -889,7 +890,7 @@ def test_public_traces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = read_trace(path)
     for column in EVENT_COLUMNS:
         assert (trace.events[column].to_numpy() == again.events[column].to_numpy()).all()
-    assert trace.work.equals(again.work)
+    assert frame_of(trace.work).equals(frame_of(again.work))
     chosen = list(range(0, len(trace.events), max(1, len(trace.events) // 50)))
     assert trace.arguments(chosen) == again.arguments(chosen)
     assert json.dumps(trace.metadata, sort_keys=True) == json.dumps(again.metadata, sort_keys=True)

@@ -12,15 +12,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from overhead_lens.readers.kineto.model import columns_of
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.budgets import Kinds
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import of_each
 from overhead_lens.traces.intervals import both, cut, is_among, union, without
 from overhead_lens.traces.launches import launching_operators
 from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.pieces import pieces_of
 from overhead_lens.traces.timeline import cut_at
 from tests.documents import validated
 from tests.drawn.timelines import (
@@ -718,7 +721,7 @@ def test_names_of_threads_that_are_no_text_are_kept(tmp_path: Path) -> None:
     odd = ["\udcb4", "\ud800"]
     (tmp_path / "t.json").write_text(document([timed(0, 10, "aten::add", "cpu_op", (1, tid)) for tid in odd]))
     analyzer = Analyzer(read_trace(tmp_path / "t.json"), CLASSIFIER)
-    assert sorted(analyzer.pieces().host["tid"].unique()) == sorted(odd)
+    assert sorted(pieces_of(analyzer).host["tid"].unique()) == sorted(odd)
 
 
 @settings(max_examples=100)
@@ -726,7 +729,7 @@ def test_names_of_threads_that_are_no_text_are_kept(tmp_path: Path) -> None:
 def test_everything_closes(entries: list[dict]) -> None:
     analyzer = analyzer_of(*entries)
     analysis = analyzer.analysis()  # the constructors check every sum
-    pieces = analyzer.pieces()
+    pieces = pieces_of(analyzer)
     for device in analysis.devices:
         assert (device.busy_ns, device.span_ns) == by_hand(entries, int(device.device))
         mine = pieces.idle[pieces.idle["device"] == int(device.device)]
@@ -874,10 +877,10 @@ def test_public_traces_equal_the_reference(path: Any) -> None:
     assert analysis.issues.get("partial_overlap", 0) == expected["partial_overlaps"]
     if "a100_compile" in path.name:
         assert analysis.issues["unlinked_device_event"] == 872
-    runtime = trace.events["cat"] == "mtia_runtime"
+    runtime = where(trace.columns["cat"], "mtia_runtime".__eq__)
     if runtime.any():
         # The reference knows nothing of MTIA's runtime, whose calls are children of operators here.
-        kept = replace(trace, events=trace.events[~runtime].reset_index(drop=True))
+        kept = replace(trace, columns=columns_of(trace.events[~runtime]))
         analysis = Analyzer(kept, CLASSIFIER).analysis()
     costs = {each.name: each for each in analysis.operators}
     top = expected.get("top_op_self", {})

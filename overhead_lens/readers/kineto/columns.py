@@ -24,6 +24,25 @@ Decode = Callable[[Sequence[int]], list[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of texts.
+
+    Attributes:
+        codes: Integers, shape ``(n,)``: the place of each row's text among the categories.
+        categories: object, shape ``(k,)``: the distinct texts.
+    """
+
+    codes: Ints
+    categories: npt.NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Ints) -> npt.NDArray[np.object_]:
+        return self.categories[self.codes[rows]]
+
+
+@dataclass(frozen=True, slots=True)
 class Columns:
     """Rows of a trace, column by column, before they become frames.
 

@@ -1,4 +1,4 @@
-"""Builds the frames of ``model.py`` from columns of numbers and interned strings."""
+"""Builds the columns of the frames of ``model.py`` from columns of numbers and interned strings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints, Texts
 from overhead_lens.readers.kineto.counters import PLACES, Values
 from overhead_lens.readers.kineto.event import (
     ABSENT,
@@ -32,14 +31,12 @@ from overhead_lens.taxonomy.torch_names import OLD_ANNOTATION
 
 _INT64_MAX = 2**63 - 1
 _FAR_NS = 1_000_000_000
-_NO_TEXTS = pd.Categorical.from_codes(np.zeros(0, dtype=np.int8), categories=pd.Index([], dtype=object))
-_EMPTY: dict[tuple[str, ...], pd.DataFrame] = {}
 _OPERATORS = frozenset({"Operator", "cpu_op"})
 
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """The event frame, and what was read beside it.
+    """The columns of the event frame, and what was read beside it.
 
     Attributes:
         memory: Allocations and releases, on the same axis.
@@ -49,17 +46,17 @@ class Framed:
         dropped: Events that are not in the frame though they are complete, by reason.
     """
 
-    events: pd.DataFrame
-    memory: pd.DataFrame
-    counters: pd.DataFrame
-    work: pd.DataFrame
+    events: Mapping[str, Any]
+    memory: Mapping[str, Any]
+    counters: Mapping[str, Any]
+    work: Mapping[str, Any]
     thread_names: Mapping[tuple[str, str], str]
     rows: Ints
     dropped: Mapping[str, int]
 
 
 def framed(columns: Columns) -> Framed:
-    """Build the frame of the complete events; empties ``columns.values``.
+    """Build the columns of the complete events; empties ``columns.values``.
 
     Raises:
         UsageError: The events span, or last together, more than int64 nanoseconds.
@@ -73,7 +70,7 @@ def framed(columns: Columns) -> Framed:
         # Popped as it is used: only one column at a time is in memory twice.
         column = columns.values.pop(name)
         column = column if len(rows) == len(column) else column[rows]
-        frame[name] = _categorical(column, strings, number_of) if name in CODES else column
+        frame[name] = _texts(column, strings, number_of) if name in CODES else column
     starts = frame["start_ns"]
     placed, counted = _placed(columns.beside, MEMORY), _placed(columns.beside, COUNTER)
     others = np.concatenate((placed["start_ns"], counted["start_ns"]))
@@ -84,10 +81,10 @@ def framed(columns: Columns) -> Framed:
     for named in (placed, counted):
         named["start_ns"] = named["start_ns"] - earliest_ns
     return Framed(
-        events=_frame(frame),
-        memory=memory_frame(placed, columns.memory, strings, number_of),
-        counters=counter_frame(counted, columns.counters, strings, number_of),
-        work=work_frame(columns.work, frame["device"], rows),
+        events=frame,
+        memory=memory_columns(placed, columns.memory, strings, number_of),
+        counters=counter_columns(counted, columns.counters, strings, number_of),
+        work=work_columns(columns.work, frame["device"], rows),
         thread_names=_thread_names(columns),
         rows=rows,
         dropped={UNTIMED: int(untimed.sum()), DAMAGED: int(damaged.sum())},
@@ -132,18 +129,15 @@ def _with_annotations(values: Mapping[str, Ints], strings: Sequence[str]) -> Seq
     return [*strings, ANNOTATION_CATEGORY]
 
 
-def _categorical(codes: Ints, strings: Sequence[str], number_of: Ints) -> Any:
-    """Categorical of codes; ``number_of`` has their indices in ``strings``. Categories are those in use, in that order."""
-    if not len(codes):
-        return _NO_TEXTS
+def _texts(codes: Ints, strings: Sequence[str], number_of: Ints) -> Texts:
+    """Texts of codes; ``number_of`` has their indices in ``strings``. Categories are those in use, in that order."""
     is_used = np.zeros(len(number_of), dtype=bool)
     is_used[codes] = True
     numbers = np.unique(number_of[is_used])
     # The dtype in which pandas keeps codes of as many categories.
     new_code = np.zeros(len(number_of), dtype=np.min_scalar_type(-2 - len(numbers)))
     new_code[is_used] = np.searchsorted(numbers, number_of[is_used])
-    categories: Any = pd.Index([strings[number] for number in numbers.tolist()], dtype=object)  # type: ignore[arg-type, unused-ignore]
-    return pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
+    return Texts(new_code[codes], np.array([strings[number] for number in numbers.tolist()], dtype=object))
 
 
 def _untimed(values: Mapping[str, Ints]) -> Ints:
@@ -187,55 +181,36 @@ def _thread_names(columns: Columns) -> dict[tuple[str, str], str]:
 
 @cache
 def nothing() -> Framed:
-    """The frames of a trace without rows, which all such traces share."""
+    """The columns of a trace without rows, which all such traces share."""
     values: dict[str, Any] = {name: np.zeros(0, dtype=np.int32) for name in CODES}
     values |= {name: np.zeros(0, dtype=np.int64) for name in NUMBERS}
     return framed(Columns(values, [], {"kind": np.zeros(0, dtype=np.int8), **values}))
 
 
-def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str], number_of: Ints) -> pd.DataFrame:
+def memory_columns(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str], number_of: Ints) -> dict[str, Any]:
     """The memory frame of rows whose texts ``number_of`` finds in ``strings``; ``table``: int64 ``(n, len(MEMORY_NUMBERS))``."""
-    columns: dict[str, Any] = {name: _categorical(placed[name], strings, number_of) for name in ("pid", "tid")}
+    columns: dict[str, Any] = {name: _texts(placed[name], strings, number_of) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
-    columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
-    return _frame(columns)
+    return columns | {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
 
 
-def counter_frame(
+def counter_columns(
     placed: Mapping[str, Ints], values: Sequence[Values], strings: Sequence[str], number_of: Ints
-) -> pd.DataFrame:
+) -> dict[str, Any]:
     """The counter frame of events whose texts ``number_of`` finds in ``strings``; ``values``: of each event."""
     event = np.repeat(np.arange(len(values)), [len(read) for read in values])
     series: dict[str, int] = {}
     codes = [series.setdefault(name, len(series)) for read in values for name, _ in read]
-    columns: dict[str, Any] = {name: _categorical(placed[name][event], strings, number_of) for name in PLACES}
-    columns["series"] = _categorical(np.array(codes, dtype=np.int64), list(series), np.arange(len(series)))
+    columns: dict[str, Any] = {name: _texts(placed[name][event], strings, number_of) for name in PLACES}
+    columns["series"] = _texts(np.array(codes, dtype=np.int64), list(series), np.arange(len(series)))
     columns["start_ns"] = placed["start_ns"][event].astype(np.int64)
     columns["value"] = np.array([value for read in values for _, value in read], dtype=np.float64)
-    return _frame(columns)
+    return columns
 
 
-def work_frame(work: Ints, device: Ints, rows: Ints) -> pd.DataFrame:
+def work_columns(work: Ints, device: Ints, rows: Ints) -> dict[str, Any]:
     """The work frame of ``columns.work``; of each row of the event frame the ``device`` and its row in the columns."""
     at = np.flatnonzero(device >= 0)
     place = first_places(rows[at], work[:, 0])
     held = np.flatnonzero(place >= 0)
-    columns = {"row": at[place[held]]} | {name: work[held, number] for number, name in enumerate(WORK_COLUMNS, 1)}
-    return _frame(columns)
-
-
-def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """A frame of columns, their names as objects: pandas looks these up in half the time.
-
-    Most traces have no memory and no counters: empty frames are copies of one.
-    """
-    names = tuple(columns)
-    rows = len(columns[names[0]])
-    made = None if rows else _EMPTY.get(names)
-    if made is None:
-        made = pd.DataFrame(columns, copy=False)
-        made.columns = made.columns.astype(object)
-        if not rows:
-            _EMPTY[names] = made
-    copied: pd.DataFrame = made.copy(deep=False)
-    return copied
+    return {"row": at[place[held]]} | {name: work[held, number] for number, name in enumerate(WORK_COLUMNS, 1)}

@@ -46,7 +46,7 @@ def trace_of(contents: Contents) -> Trace:
     issues = Counter(contents.issues) + Counter(result.dropped)
     return Trace(
         path=str(contents.path),
-        events=result.events,
+        columns=result.events,
         memory=result.memory,
         counters=result.counters,
         work=result.work,

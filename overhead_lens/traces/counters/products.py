@@ -71,7 +71,7 @@ def _device_ns(trace: Trace, host: HostEvents, linked: Linked, candidates: Ints)
     """Device time of what each of the operators launched, inside of no further operator."""
     operator = launching_operators(host, linked.launch)
     known = operator >= 0
-    spent = sum_by(operator[known], trace.columns["dur_ns"][linked.rows[known]], len(trace.events))
+    spent = sum_by(operator[known], trace.columns["dur_ns"][linked.rows[known]], len(trace.columns["name"]))
     return spent[candidates]
 
 

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from overhead_lens.stats.values import Floats, Ints
+from overhead_lens.readers.kineto.counters import PLACES
+from overhead_lens.readers.kineto.model import Events
+from overhead_lens.stats.values import Floats, Ints, numbered_rows
 from overhead_lens.traces.counters.metrics import unit_of
 from overhead_lens.traces.counters.model import CounterKernel, CounterSeries, CounterTrack
 from overhead_lens.traces.counters.work import DeviceWork
+from overhead_lens.traces.host import of_each
 from overhead_lens.traces.timeline import sum_by
 
 _DEVICE_PROCESS = re.compile(r"GPU ([0-9]{1,9}) Counters")
@@ -55,14 +57,14 @@ class Track:
     period_ns: int | None
 
 
-def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[Track]:
+def tracks(counters: Events, devices: Sequence[int], end_ns: int) -> list[Track]:
     """Every counter of a trace, in the order of the file; the last value that is written on change counts until ``end_ns``."""
     made = []
-    keys = ["pid", "tid", "cat", "name", "series"]
-    for key, own in counters.groupby(keys, sort=False, observed=True) if len(counters) else ():
-        pid, _, cat, name, series = map(str, key)
-        ordered = own.sort_values("start_ns", kind="stable")
-        start_ns = ordered["start_ns"].to_numpy()
+    number, first = numbered_rows(*(counters[name].codes for name in (*PLACES, "series")))
+    texts = (counters[name][first] for name in ("pid", "cat", "name", "series"))
+    for own, pid, cat, name, series in zip(of_each(number, len(first)), *texts, strict=True):
+        ordered = own[np.argsort(counters["start_ns"][own], kind="stable")]
+        start_ns = counters["start_ns"][ordered]
         period_ns = period(start_ns)
         dur_ns, gap_ns = held(start_ns, period_ns, end_ns)
         metric = series or name
@@ -74,7 +76,7 @@ def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[
                 unit=unit_of(metric),
                 start_ns=start_ns,
                 dur_ns=dur_ns,
-                values=ordered["value"].to_numpy(),
+                values=counters["value"][ordered],
                 gap_ns=gap_ns,
                 period_ns=period_ns,
             )

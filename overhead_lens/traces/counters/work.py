@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from overhead_lens.readers.kineto.model import Trace, columns_of
+from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Floats, Ints, first_places, taken
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
 from overhead_lens.traces.device import COPY, device_kinds
@@ -40,7 +40,7 @@ class DeviceWork:
         self.start_ns = events["start_ns"][rows]
         self.dur_ns = events["dur_ns"][rows]
         self.is_copy: Bools = device_kinds(events, rows) == COPY
-        self._columns = columns_of(trace.work)
+        self._columns = trace.work
         self._at = first_places(self._columns["row"], rows)
 
     def column(self, name: str) -> Ints:

@@ -13,18 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.traces.columns import joined, passing
+from overhead_lens.readers.kineto.model import Events
+from overhead_lens.stats.values import Bools, Ints, numbered, numbered_rows
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
 from overhead_lens.traces.critical_path.model import (
     KINDS,
-    PART_COLUMNS,
     UNEXPLAINED,
     CriticalPath,
     Share,
@@ -113,7 +111,9 @@ class WindowAnalysis:
 
     def _labelled(self, *columns: Ints) -> list[Ints]:
         """Labels renumbered per window, because a step uses few of the trace's labels."""
-        number, self.used = pd.factorize(np.concatenate(([_NO_LABEL], *columns)))
+        together = np.concatenate(([_NO_LABEL], *columns))
+        number, first = numbered(together)
+        self.used = together[first]
         self.labels = self._graph.labels.selected(self.used)
         return np.split(number[1:], np.cumsum([len(column) for column in columns])[:-1])
 
@@ -229,9 +229,10 @@ class WindowAnalysis:
 
     def _modules(self, codes: Sequence[int]) -> Iterator[Share]:
         there = np.flatnonzero((self.totals > 0) & np.isin(self.labels.module, list(codes)))
-        number, used = pd.factorize(self.labels.module[there])
-        own_ns, totals_ns = (sum_by(number, column[there], len(used)).tolist() for column in (self.own, self.totals))
-        shares = map(Share, map(self.labels.text, used.tolist()), own_ns, totals_ns)
+        module = self.labels.module[there]
+        number, first = numbered(module)
+        own_ns, totals_ns = (sum_by(number, column[there], len(first)).tolist() for column in (self.own, self.totals))
+        shares = map(Share, map(self.labels.text, module[first].tolist()), own_ns, totals_ns)
         yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))
 
     def _slack(self) -> Iterator[Slack]:
@@ -244,19 +245,17 @@ class WindowAnalysis:
         on_path = np.zeros(self._high - self._low, dtype=bool)
         on_path[self._path.nodes] = True
         on_path = on_path[mine]
-        device, devices = pd.factorize(work.device[event])
-        number, alike = pd.factorize(work.name[event] * max(1, len(devices)) + device)
+        number, first = numbered_rows(work.device[event], work.name[event])
         beside = np.flatnonzero(~on_path)
-        count = np.bincount(number[beside], minlength=len(alike))
-        on_count = np.bincount(number[on_path], minlength=len(alike))
-        least_ns = np.full(len(alike), np.iinfo(np.int64).max)
+        count = np.bincount(number[beside], minlength=len(first))
+        on_count = np.bincount(number[on_path], minlength=len(first))
+        least_ns = np.full(len(first), np.iinfo(np.int64).max)
         np.minimum.at(least_ns, number[beside], slack_ns[beside])
-        total_ns = sum_by(number[beside], slack_ns[beside], len(alike))
+        total_ns = sum_by(number[beside], slack_ns[beside], len(first))
         least_ns[count == 0] = 0
-        name, place = np.divmod(alike, max(1, len(devices)))
         figures = (column.tolist() for column in (count, on_count, least_ns, total_ns))
-        names = (graph.labels.names[code] for code in name.tolist())
-        slacks = map(Slack, names, map(str, devices[place].tolist()), *figures)
+        names = (graph.labels.names[code] for code in work.name[event[first]].tolist())
+        slacks = map(Slack, names, map(str, work.device[event[first]].tolist()), *figures)
         yield from sorted(
             slacks, key=lambda slack: (not slack.count, slack.least_ns, slack.total_ns, slack.kernel, slack.device)
         )
@@ -280,11 +279,11 @@ class WindowAnalysis:
         lasting = int(made.last_weight_ns[end]), int(self.used[made.last_label[end]])
         return (self._low + node if node >= 0 else -1), int(self._last_edge[end]), *lasting
 
-    def frame(self) -> pd.DataFrame:
+    def table(self) -> Events:
         """The parts as ``PART_COLUMNS``."""
         parts, labels = self.parts, self.labels
         edges = np.array([*EDGES, ""], dtype=object)
-        columns: dict[str, Any] = {
+        return {
             "step": np.full(len(parts.label), -1 if self.step is None else self.step),
             "start_ns": parts.start_ns,
             "dur_ns": parts.dur_ns,
@@ -295,8 +294,6 @@ class WindowAnalysis:
             "module": labels.texts(labels.module)[parts.label],
             "reached_by": edges[parts.edge],
         }
-        made: pd.DataFrame = pd.DataFrame(columns)
-        return made
 
 
 def _there(shares: Sequence[Share]) -> tuple[Share, ...]:
@@ -389,9 +386,9 @@ class PathAnalysis:
         )
         return CriticalPath(tuple(paths), graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
 
-    def frame(self) -> pd.DataFrame:
-        """Parts of all paths, in order."""
-        return joined([each.frame() for each in self.windows], PART_COLUMNS)
+    def tables(self) -> list[Events]:
+        """Parts of all paths, in order, as ``PART_COLUMNS``."""
+        return [each.table() for each in self.windows]
 
     def _chosen(self, window: Window, steps: Sequence[tuple[int, Window]]) -> list[tuple[int | None, Window]]:
         chosen: list[tuple[int | None, Window]] = []

@@ -32,10 +32,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.stats.values import Bools, Ints, numbered_rows, taken
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.critical_path.lanes import Chain, Codes, Threads, chain, nearest
 from overhead_lens.traces.critical_path.model import GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
@@ -65,7 +64,6 @@ PROGRAM, EVENT, STREAM, STREAM_WAIT, LAUNCH, SYNC, BACKWARD, ASSUMED_WAIT, ASSUM
 _LATENCY, _QUEUE, _GAP, _UNEXPLAINED = (KINDS.index(kind) for kind in (LATENCY, QUEUE, GAP, UNEXPLAINED))
 _FIRST_DEVICE_KIND = len(HOST_CATEGORIES)
 _NO_LABEL = 0
-_MOST_NUMBERS = 2**62
 _ENDS, _AUTOGRAD, _HOST, _AUTOGRAD_BEGINS, _STARTS = range(5)
 
 
@@ -450,19 +448,9 @@ class _Builder:
 
     def _labelled(self, what: Codes) -> tuple[Ints, StringTable]:
         """The distinct rows, and the number of each; the first row is number 0."""
-        number, count = np.zeros(len(what), dtype=np.int64), 1
-        for column in what.T:
-            width = int(column.max(initial=-1)) + 2
-            if count * width > _MOST_NUMBERS:
-                number, known = pd.factorize(number)
-                count = len(known)
-            number = number * width + column + 1
-            count *= width
-        number = pd.factorize(number)[0].astype(np.int32)
-        # They are numbered in order of their first place.
-        distinct = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
-        kind, name, operator, module = what[distinct].astype(np.int64).T
-        return number, StringTable(kind, name, operator, module, self._names)
+        number, first = numbered_rows(*what.T)
+        kind, name, operator, module = what[first].astype(np.int64).T
+        return number.astype(np.int32), StringTable(kind, name, operator, module, self._names)
 
     def _lane_names(self) -> list[str]:
         work = self.work

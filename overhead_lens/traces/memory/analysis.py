@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.readers.kineto.model import Events
+from overhead_lens.stats.values import Bools, Ints, numbered_rows
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.traces.columns import Columns, categorical, joined
+from overhead_lens.traces.columns import Columns
 from overhead_lens.traces.memory.blocks import Live, live_memory
 from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
@@ -86,23 +86,21 @@ class DeviceLife:
             repairs=live.repairs,
         )
 
-    def frame(self) -> pd.DataFrame:
+    def over_time(self) -> Events:
         """Live and reserved bytes after each event."""
         reserved = self.live.reserved_bytes
-        columns = {
+        return {
             "device": self.name,
             "start_ns": self.live.start_ns,
             "live_bytes": self.live.live_bytes[1:],
             "reserved_bytes": np.full(len(self.live.rows), -1) if reserved is None else reserved,
         }
-        made: pd.DataFrame = pd.DataFrame(columns)
-        return made
 
-    def allocations(self) -> pd.DataFrame:
+    def allocations(self) -> Events:
         """Every block: when it was live, -1 for beyond the recording, its size, kind, and where it was allocated, as numbers."""
         blocks, times = self.live.blocks, np.append(self.live.start_ns, -1)
         operator, module, line = self._places()
-        columns = {
+        return {
             "device": self.name,
             "start_ns": times[np.where(blocks.recorded, blocks.first, len(times) - 1)],
             "end_ns": times[blocks.last],
@@ -112,8 +110,6 @@ class DeviceLife:
             "module": module,
             "line": line,
         }
-        made: pd.DataFrame = pd.DataFrame(columns)
-        return made
 
     def _places(self) -> tuple[Ints, Ints, Ints]:
         """Operator, module and line of the allocation per block, -1 for unknown."""
@@ -132,10 +128,11 @@ class DeviceLife:
             return ()
         operator, module, line = (codes[at] for codes in self._places())
         modules, module = self._modules(module, by_class=by_class)
-        keys = pd.DataFrame({"operator": operator, "module": module, "line": line})
-        keys = keys.assign(kind=self.kind[at], bytes=self.live.blocks.bytes[at])
-        totals = keys.groupby(["operator", "module", "line", "kind"])["bytes"].agg(["size", "sum"]).reset_index()
-        totals = totals.sort_values(["sum", "size", "operator", "module", "line"], ascending=False)
+        number, first = numbered_rows(operator, module, line, self.kind[at])
+        operator, module, line, kind = (codes[first] for codes in (operator, module, line, self.kind[at]))
+        count, size = np.bincount(number), sum_by(number, self.live.blocks.bytes[at], len(first))
+        order = np.lexsort((kind, -line, -module, -operator, -count, -size))
+        holders = zip(*(column[order].tolist() for column in (operator, module, line, kind, count, size)), strict=True)
         names = self.where.names
 
         def name(code: int) -> str:
@@ -143,15 +140,15 @@ class DeviceLife:
 
         return tuple(
             MemoryHolder(name(operator), modules[module], name(line), KINDS[kind], blocks, size)
-            for operator, module, line, kind, blocks, size in totals.astype(int).itertuples(index=False)
+            for operator, module, line, kind, blocks, size in holders
         )
 
     def _modules(self, codes: Ints, *, by_class: bool) -> tuple[list[str], Ints]:
         """Names of modules, and the number of each code's among them."""
         used, number = np.unique(codes, return_inverse=True)
         texts = [module_name(self.where.names[code], by_class=by_class) if code >= 0 else "" for code in used.tolist()]
-        kind, names = pd.factorize(np.array(texts, dtype=object))
-        return names.tolist(), kind[number]
+        known = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        return list(known), np.array([known[text] for text in texts], dtype=np.int64)[number]
 
     def _by_kind(self, at_peak: Bools, peak_bytes: int) -> dict[str, int]:
         sums = sum_by(self.kind[at_peak], self.live.blocks.bytes[at_peak], len(KINDS))
@@ -191,27 +188,19 @@ class DeviceLife:
         )
 
 
-def device_lives(memory: pd.DataFrame, where: Contexts) -> list[DeviceLife]:
+def device_lives(memory: Events, where: Contexts) -> list[DeviceLife]:
     """Every device that memory was allocated on or released from; the host last."""
-    kind, number = memory["device_type"].to_numpy(), memory["device"].to_numpy()
-    pairs = memory[["device_type", "device"]].drop_duplicates().itertuples(index=False, name=None)
-    devices = sorted(pairs, key=lambda key: (key[0] == 0, *key))
+    kind, number = memory["device_type"], memory["device"]
+    first = numbered_rows(kind, number)[1]
+    devices = sorted(
+        zip(kind[first].tolist(), number[first].tolist(), strict=True), key=lambda key: (key[0] == 0, *key)
+    )
     return [
         DeviceLife(
             _device_name(*key), live_memory(memory, np.flatnonzero((kind == key[0]) & (number == key[1]))), where
         )
         for key in devices
     ]
-
-
-def allocations(lives: Sequence[DeviceLife]) -> pd.DataFrame:
-    """The blocks of all devices, with the names of where they were allocated."""
-    made = joined([life.allocations() for life in lives], ALLOCATION_COLUMNS)
-    if lives:
-        names = [*lives[0].where.names, ""]
-        for column, texts in (("operator", names), ("module", map(module_name, names)), ("line", names)):
-            made[column] = categorical(texts, made[column].to_numpy())
-    return made
 
 
 def module_name(event: str, *, by_class: bool = False) -> str:

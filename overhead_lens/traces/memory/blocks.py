@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.errors import UsageError
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints
 
 _MOST_BYTES = 2.0**62
@@ -79,15 +79,15 @@ class Live:
         return int(running[-1] - running.min())
 
 
-def live_memory(memory: pd.DataFrame, rows: Ints) -> Live:
+def live_memory(memory: Events, rows: Ints) -> Live:
     """What was live of the device that ``rows`` of the memory frame are about.
 
     Raises:
         UsageError: The sizes add up to more than int64 holds.
     """
-    rows = rows[np.argsort(memory["start_ns"].to_numpy()[rows], kind="stable")]
+    rows = rows[np.argsort(memory["start_ns"][rows], kind="stable")]
     address, size, total, reserved = (
-        memory[name].to_numpy()[rows] for name in ("address", "bytes", "allocated_bytes", "reserved_bytes")
+        memory[name][rows] for name in ("address", "bytes", "allocated_bytes", "reserved_bytes")
     )
     if np.abs(size).sum(dtype=np.float64) >= _MOST_BYTES:
         raise UsageError("the memory events of the trace add up to more than 4 EiB: they are damaged")
@@ -100,7 +100,7 @@ def live_memory(memory: pd.DataFrame, rows: Ints) -> Live:
         repairs[LOW_TOTAL] = int((live[1:] != total).sum())
     return Live(
         rows,
-        memory["start_ns"].to_numpy()[rows],
+        memory["start_ns"][rows],
         blocks,
         unaddressed,
         live,

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from overhead_lens.readers.kineto.model import columns_of
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
@@ -45,16 +44,16 @@ class Contexts:
     names: Sequence[str]
 
 
-def contexts(memory: pd.DataFrame, host: HostEvents) -> Contexts:
+def contexts(memory: Events, host: HostEvents) -> Contexts:
     """Follow every memory event of a trace up through the events that were open on its thread."""
-    number, threads = threads_of(columns_of(memory), np.arange(len(memory)))
+    number, threads = threads_of(memory, np.arange(len(memory["start_ns"])))
     known = {key: at for at, key in enumerate(host.threads)}
     thread = np.array([known.get(key, -1) for key in threads] or [-1])[number]
     marks = {name: passing(host.names, test)[host.name] for name, test in _MARKS.items()}
     for name in ("operator", "inner", "scope"):
         marks[name] &= host.operator
     around = host.around
-    first = around.open_at(thread, memory["start_ns"].to_numpy())
+    first = around.open_at(thread, memory["start_ns"])
     nearest = {name: taken(around.nearest(mark, outermost=name == "scope"), first) for name, mark in marks.items()}
     operator = np.where(nearest["operator"] >= 0, nearest["operator"], nearest["inner"])
     return Contexts(

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
-from overhead_lens.readers.kineto.model import StackFrame
+from overhead_lens.readers.kineto.model import Events, StackFrame
 from overhead_lens.stats.values import taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
@@ -23,7 +22,7 @@ _BACKWARD = re.compile(r"evaluate_function|_engine_run_backward")
 _NATIVE = re.compile(r"\.(c|cc|cpp|cu|h|hpp|cuh)$|^\?\?$|^$")
 
 
-def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]]) -> Contexts:
+def stack_contexts(memory: Events, stacks: Sequence[Sequence[StackFrame]]) -> Contexts:
     """Where each memory event, with a column ``stack``, of a snapshot happened; a stack's innermost frame is first."""
     names: dict[str, int] = {}
 
@@ -37,7 +36,7 @@ def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]])
     builds = passing(
         stacks, lambda stack: any(frame.function in _BUILDING and _MODULES.search(frame.file) for frame in stack)
     )
-    at = memory["stack"].to_numpy()
+    at = memory["stack"]
     known = at >= 0
 
     return Contexts(

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.model import Events
 from overhead_lens.stats.values import Bools, Ints
@@ -182,7 +181,7 @@ def _layers(nodes: Iterable[ModuleNode]) -> tuple[Layers, ...]:
     return tuple(Layers(parent, name, tuple(places)) for (parent, name), places in groups.items() if len(places) > 1)
 
 
-def module_calls(scopes: Scopes, host: HostEvents) -> pd.DataFrame:
+def module_calls(scopes: Scopes, host: HostEvents) -> Events:
     """Every call of a module and every node of the backward pass that belongs to one, in order of start.
 
     Returns:
@@ -193,12 +192,10 @@ def module_calls(scopes: Scopes, host: HostEvents) -> pd.DataFrame:
     chosen = np.flatnonzero((scopes.module != OUTSIDE) & (scopes.is_module | ~inner))
     event = scopes.event[chosen]
     phase = np.where(scopes.is_module[chosen], scopes.backward[chosen].astype(np.int64), PHASES.index("backward"))
-    columns = {
+    return {
         "thread": host.thread[event],
         "start_ns": host.start_ns[event],
         "dur_ns": host.dur_ns[event],
         "node": scopes.module[chosen],
         "phase": np.array(PHASES, dtype=object)[phase],
     }
-    made: pd.DataFrame = pd.DataFrame(columns)
-    return made

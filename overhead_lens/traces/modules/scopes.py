@@ -19,10 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.columns import Decode
-from overhead_lens.stats.values import Bools, Ints, taken
+from overhead_lens.stats.values import Bools, Ints, numbered_rows, taken
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
@@ -205,9 +204,9 @@ def _tree(parent: Ints, call: Ints, label: Ints) -> tuple[Ints, list[int], list[
     place = np.full(len(call) + 1, OUTSIDE, dtype=np.int64)
     count = 0
     for level in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1):
-        codes, distinct = pd.factorize((place[around[level]] + 1) * (int(label.max(initial=0)) + 1) + label[level])
-        place[level] = count + codes
-        count += len(distinct)
+        number, first = numbered_rows(place[around[level]], label[level])
+        place[level] = count + number
+        count += len(first)
     first = np.zeros(count, dtype=np.int64)
     first[place[calls[::-1]]] = calls[::-1]
     by_call = np.argsort(first)

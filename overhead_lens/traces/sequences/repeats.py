@@ -18,9 +18,8 @@ from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Ints, numbered
 from overhead_lens.traces.loops import run
 
 _MOST_OF_A_LENGTH = 12
@@ -67,8 +66,7 @@ def repeats(numbers: Ints, weights: Ints) -> Iterator[Repeat]:
 
 def _named(values: Ints) -> Ints:
     """The distinct values numbered in order of their first place; 32 bits, as one array is kept for each doubling."""
-    codes, _ = pd.factorize(values)
-    return codes.astype(np.int32)
+    return numbered(values)[0].astype(np.int32)
 
 
 def _heaviest(names: Ints, counts: Ints, before: Ints, weights: Ints) -> Ints:

@@ -9,12 +9,12 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
+from overhead_lens.readers.kineto.model import Events
 from overhead_lens.readers.recording import read_recording
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
@@ -24,8 +24,8 @@ from tests.drawn.snapshots import TRAIN, entry, pickled, segment, snapshot
 NUMBERS = ["start_ns", "address", "bytes", "allocated_bytes", "reserved_bytes", "device", "stack"]
 
 
-def numbers(frame: pd.DataFrame) -> list[tuple[int, ...]]:
-    return list(frame[NUMBERS].itertuples(index=False, name=None))
+def numbers(columns: Events) -> list[tuple[int, ...]]:
+    return list(zip(*(columns[name].tolist() for name in NUMBERS), strict=True))
 
 
 def analyzed(path: Path) -> tuple[DeviceMemory, ...]:

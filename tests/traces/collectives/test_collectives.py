@@ -14,7 +14,7 @@ from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.collectives.analysis import collective_costs
 from overhead_lens.traces.collectives.definitions import bus_factor, element_bytes, kind_of, size_in_elements
 from overhead_lens.traces.collectives.model import Collective, bandwidths
-from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.traces.pieces import Analyzed, pieces_of
 from tests.drawn.collectives import collective, shaped
 from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed, trace_of
 
@@ -284,6 +284,6 @@ def test_they_are_printed_and_asked_for() -> None:
     assert "Collectives, the most exposed first; 0 ns of 40 ns hidden behind compute" in text
     assert "3.20 GB/s" in text
     sql = "select kind, process_group, number, exposed_ns, bytes, group_size, bus_gb_s, step from collectives order by start_ns"
-    assert run_query(sql, [Analyzed(trace, analysis, analyzer.pieces())]).rows == (
+    assert run_query(sql, [Analyzed(trace, analysis, pieces_of(analyzer))]).rows == (
         ("all_reduce", "[red]", 0, 10, 32, 2, 3.2, None), ("all_reduce", "0", 0, 30, 32, 2, 32 / 30, None),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
 from overhead_lens.report.outlines.recorded.counters import figure
 from overhead_lens.report.outlines.trace import trace_outline
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.traces.analyzer import analyze_over_time
+from overhead_lens.traces.pieces import analyze_over_time
 from tests.drawn.collectives import collective
 from tests.drawn.counters import counter, work
 from tests.drawn.timelines import analyzer_of, timed, trace_of

@@ -11,7 +11,7 @@ from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.counters.metrics import adds_up, flop, unit_of
 from overhead_lens.traces.counters.model import NO_COUNTERS, Counters
 from overhead_lens.traces.counters.products import product_rates
-from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.traces.pieces import Analyzed, pieces_of
 from tests.drawn.collectives import collective
 from tests.drawn.counters import counter, ranged, work
 from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed, trace_of
@@ -222,7 +222,9 @@ def test_sizes_beyond_all_devices_are_none_and_break_nothing() -> None:
     assert [(track.samples, track.max) for track in found.tracks] == [(2, float(huge))]
     assert [(one.elements, one.bytes, one.group_size) for one in analysis.collectives] == [(None, None, None)]
     assert dict(trace.issues) == {"bad_counter_event": 1}
-    assert run_query("select count(*) from collectives", [Analyzed(trace, analysis, analyzer.pieces())]).rows == ((1,),)
+    assert run_query("select count(*) from collectives", [Analyzed(trace, analysis, pieces_of(analyzer))]).rows == (
+        (1,),
+    )
     assert "NaN" not in trace_document(analysis).to_json()
 
 
@@ -234,7 +236,7 @@ def test_queries_have_every_value_and_every_argument() -> None:
         ranged(0, "k", dram__bytes__dot__sum=7),
     ])  # fmt: skip
     analyzer = Analyzer(trace, CLASSIFIER)
-    analyzed = [Analyzed(trace, analyzer.analysis(), analyzer.pieces())]
+    analyzed = [Analyzed(trace, analyzer.analysis(), pieces_of(analyzer))]
     columns = "trace, device, process, name, unit, start_ns, dur_ns, value"
     assert run_query(f"select {columns} from counters order by start_ns", analyzed).rows == (
         (0, 0, "GPU 0 Counters", "dram__bytes.sum", "B", 10, 90, 4.0), (0, None, "1", "RSS", "", 30, 70, 2.5),

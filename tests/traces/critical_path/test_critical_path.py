@@ -34,9 +34,9 @@ def if_free(shares: tuple[Share, ...]) -> dict[str, int | None]:
 
 
 def parts(*entries: dict) -> list[tuple[Any, ...]]:
-    frame = analyzer_of(*entries).paths.frame()
     columns = ("lane", "kind", "start_ns", "dur_ns", "reached_by")
-    return list(zip(*(frame[name].tolist() for name in columns), strict=True))
+    tables = analyzer_of(*entries).paths.tables()
+    return [row for table in tables for row in zip(*(table[name].tolist() for name in columns), strict=True)]
 
 
 def sync_event(start: int, dur: int, name: str, correlation: int, **args: Any) -> dict:

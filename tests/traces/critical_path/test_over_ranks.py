@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from overhead_lens.readers.kineto.model import frame_of
 from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.traces import loops
 from overhead_lens.traces.analyzer import Analyzer
@@ -261,10 +262,10 @@ def test_it_is_only_made_when_it_is_asked_for() -> None:
 @given(entries=TRACES)
 def test_of_one_rank_it_is_that_rank_s_own(entries: list[dict]) -> None:
     analyzer = analyzer_of(*entries)
-    windows, frame = analyzer.paths.analysis().windows, analyzer.paths.frame()
+    windows, tables = analyzer.paths.analysis().windows, analyzer.paths.tables()
     collectives = analyzer.collectives
     found = path_over_ranks([RankPaths("0", analyzer.chains, collectives)], matched([collectives]))
-    for step, window in zip(found.steps, windows, strict=True):
+    for step, window, table in zip(found.steps, windows, tables, strict=True):
         assert (step.step, step.start_ns, step.wall_ns, step.changes) == (
             window.step,
             window.start_ns,
@@ -272,7 +273,7 @@ def test_of_one_rank_it_is_that_rank_s_own(entries: list[dict]) -> None:
             0,
         )
         assert times(step.kinds) == {share.name: share.ns for share in window.kinds if share.ns}
-        mine = frame[(frame["start_ns"] >= window.start_ns) & (frame["start_ns"] < window.start_ns + window.wall_ns)]
+        mine = frame_of(table)
         for column, told in (("operator", step.operators), ("module", step.modules)):
             sums = mine[mine[column] != ""].groupby(column)["dur_ns"].sum().to_dict()
             assert times(told) == sums

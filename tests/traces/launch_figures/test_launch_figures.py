@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from overhead_lens.export.query import run_query
 from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.report.outlines.recorded.launches import rates
-from overhead_lens.traces.analyzer import analyze_over_time
 from overhead_lens.traces.launch_figures.analysis import MOST_FLOOR_NS, per_token
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch, LaunchFigures
+from overhead_lens.traces.pieces import analyze_over_time
 from tests.documents import validated
 from tests.drawn.timelines import CLASSIFIER, analyzer_of, call, drawn, kernel, timed, trace_of
 from tests.traces.test_trace_analysis import TRACES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from overhead_lens.report.outlines.recorded.memory import over_time
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemoryStep
-from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.traces.pieces import Analyzed, pieces_of
 from tests.drawn.memory import CPU, CUDA, memory
 from tests.drawn.timelines import AUTOGRAD, analyzer_of, timed, trace_of
 from tests.drawn.trace_text import document
@@ -160,7 +159,7 @@ def test_blocks_are_a_table_of_queries() -> None:
         [timed(0, 50, "aten::mm"), memory(5, 7, 1, total=8, reserved=10), memory(9, -7, 1, total=1, reserved=10)]
     )
     analyzer = Analyzer(trace, default_classifier())
-    analyzed = Analyzed(trace, analyzer.analysis(), analyzer.pieces())
+    analyzed = Analyzed(trace, analyzer.analysis(), pieces_of(analyzer))
     assert run_query("select device, start_ns, end_ns, bytes, kind, operator from allocations", [analyzed]).rows == (
         ("cuda:0", 5, 9, 7, "temporary", "aten::mm"),
     )
@@ -175,7 +174,7 @@ def test_blocks_of_several_devices_keep_names_that_are_no_text(tmp_path: Path) -
     (tmp_path / "t.json").write_text(document([timed(0, 50, "odd \ud800"), *entries]))
     trace = read_trace(tmp_path / "t.json")
     analyzer = Analyzer(trace, default_classifier())
-    analyzed = Analyzed(trace, analyzer.analysis(), analyzer.pieces())
+    analyzed = Analyzed(trace, analyzer.analysis(), pieces_of(analyzer))
     assert run_query("select device, bytes, operator, module, line from allocations", [analyzed]).rows == (
         ("cuda:0", 8, "odd \\ud800", "", ""),
         ("cuda:0", 9, "", "", ""),
@@ -237,10 +236,13 @@ def test_pairs_that_fit_need_no_repair() -> None:
 )
 def test_public_traces_peak_where_their_totals_do(name: str, device: int) -> None:
     trace = read_trace(public_trace(name))
-    mine: Any = trace.memory[trace.memory["device_type"] == device]
+    mine = {
+        name: trace.memory[name][trace.memory["device_type"] == device]
+        for name in ("bytes", "allocated_bytes", "reserved_bytes")
+    }
     analyzer = Analyzer(trace, default_classifier())
     found = analyzer.memory[0].analysis(analyzer.step_windows)
     assert found.peak_bytes == mine["allocated_bytes"].max()
     assert found.reserved_peak_bytes == mine["reserved_bytes"].max()
     assert dict(found.repairs) == {}
-    assert np.sum(mine["bytes"].to_numpy()) == found.end_bytes - found.start_bytes
+    assert np.sum(mine["bytes"]) == found.end_bytes - found.start_bytes

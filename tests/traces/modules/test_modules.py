@@ -25,7 +25,7 @@ from overhead_lens.traces.host_budget import host_budgets
 from overhead_lens.traces.modules.backward import forward_operators
 from overhead_lens.traces.modules.model import EVENTS, MARKS, MOST_PATH_NAMES, ModuleBudgets, ModuleTime
 from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes, class_and_number, marked_module
-from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.traces.pieces import Analyzed, pieces_of
 from tests.documents import validated
 from tests.drawn.timelines import (
     AUTOGRAD,
@@ -346,7 +346,7 @@ def test_very_deep_nesting_has_short_paths() -> None:
 def analyzed(*entries: dict) -> Analyzed:
     trace = trace_of(entries)
     analyzer = Analyzer(trace, CLASSIFIER)
-    return Analyzed(trace, analyzer.analysis(), analyzer.pieces())
+    return Analyzed(trace, analyzer.analysis(), pieces_of(analyzer))
 
 
 def test_names_are_harmless_wherever_they_are_shown() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from overhead_lens.export.query import run_query
 from overhead_lens.report.forms import to_html, to_json, to_text
-from overhead_lens.traces.analyzer import analyze_over_time
+from overhead_lens.traces.pieces import analyze_over_time
 from overhead_lens.traces.sequences.model import RepeatedSequence
 from tests.documents import validated
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, MAIN, analyzer_of, timed, trace_of
