@@ -75,12 +75,12 @@ def test_the_right_category_holds_the_cost(name: str) -> None:
     held = {attribution.category: shares.share(attribution.category) for attribution in shares.attributions}
     # While another program has a core, threads wait for each other, and the call takes longer by more than the cost.
     call_ns = max(row["wall_ns"] / row["calls"] for row in rows)
-    expected = shares.weight * cost_ns / call_ns
-    if expected < FEWEST_EXPECTED:
+    expected, holds = shares.weight * cost_ns / call_ns, held.get(site.category, 0.0) > 0.5 * cost_ns / call_ns
+    if not holds and expected < FEWEST_EXPECTED:
         pytest.skip(
             f"the cores are taken: threads wait for each other, and {expected:.1f} samples of the cost are expected"
         )
-    assert held.get(site.category, 0.0) > 0.5 * cost_ns / call_ns, (held, rows)
+    assert holds, (held, rows)
 
 
 def test_page_faults_are_allocation() -> None:
