@@ -109,8 +109,10 @@ def in_main_thread(
     pending = _Pending(act)
     while not (done.is_set() or is_over()):
         looked.clear()
-        ctypes.pythonapi.Py_AddPendingCall(pending, None)
-        while not looked.wait(_LOOK_S):
+        is_requested = ctypes.pythonapi.Py_AddPendingCall(pending, None) == 0  # else too many calls are pending
+        while is_requested and not looked.wait(_LOOK_S):
             pass
+        # Not at once: a backward pass that runs Python would do little else.
+        done.wait(_LOOK_S)
     if raised:
         raise raised[0]
