@@ -288,6 +288,15 @@ def test_short_steps_wait_no_longer_than_their_threads_clock_leaves(pause_ns: in
     assert ns_of(found) == {"python": 1_000 - waits_ns, "wait": waits_ns}
 
 
+def test_a_compilation_between_short_steps_is_not_their_cpu_time() -> None:
+    turns = ([main(WORK, 60), main(WAIT, 40)],)
+    clocks: dict[str, Any] = {"environment": {"system": "Linux-6.1"}, "running": [(PID, 0.9)]}
+    compiling = {"ns": 40_000, "compile_ns": 39_000}
+    found = budget(*bare(*(20 * [1_000]), compiling), turns=turns, **clocks)
+    # Of the time between the sampler's turns, two thirds are the compiler's: what the steps ran is not known.
+    assert found.category("wait").ns == round(0.4 * (found.wall.ns - found.category("compile").ns))
+
+
 def test_a_step_that_reads_a_file_in_memory_runs_in_the_system_meanwhile() -> None:
     read = main(f"{WORK};read (libc.so.6)", 60)
     step = {"ns": 1_000, "user_ns": 400, "system_ns": 600}

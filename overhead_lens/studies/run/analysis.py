@@ -565,11 +565,11 @@ def _clocks(run: StoredRun, counted: pd.DataFrame | None) -> tuple[float, float]
 
 
 def _clocks_between_turns(run: StoredRun, counted: pd.DataFrame) -> tuple[float, float] | None:
-    """The same of steps too short to be counted one by one; None if they do not fill the time between the sampler's turns."""
+    """The same of steps too short to be counted one by one; None if anything else ran between the sampler's turns."""
     thread, follows = run.meta.thread or run.meta.pid, counted["number"].diff() == 1
     running = dict(run.meta.running).get(thread)
     apart_ns = counted["end_ns"].diff()[follows].sum()
-    if running is None or counted["ns"][follows].sum() < _FILLED * apart_ns:
+    if running is None or counted["compile_ns"].any() or counted["ns"][follows].sum() < _FILLED * apart_ns:
         return None
     return 1.0 - running, dict(run.meta.in_system).get(thread, 0.0)
 
