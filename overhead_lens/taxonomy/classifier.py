@@ -169,7 +169,7 @@ def _carry(rule: Rule | None, carried: Carried) -> Carried:
 
 
 def _display_frame(frames: Sequence[StackFrame], shown_at: int) -> StackFrame:
-    """The frame at ``shown_at``; a kernel without a name, or with an opaque one, is named by the operator that it works for.
+    """The frame at ``shown_at``; without a name, or with a kernel's opaque one, it is named by the operator that it works for.
 
     A function without a symbol is named by the function of its library that was called: ``cuLaunchKernel``.
     """
