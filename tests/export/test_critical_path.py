@@ -6,9 +6,11 @@ from pathlib import Path
 
 from overhead_lens.export.perfetto.analysis import path_sections, write_analysis_perfetto
 from overhead_lens.export.query import run_query
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.forms import to_html, to_text
 from overhead_lens.traces.pieces import Analyzed, analyze_over_time
-from tests.drawn.timelines import CLASSIFIER, call, drawn, kernel, trace_of
+from tests.drawn.timelines import CLASSIFIER, call, drawn, kernel, timed, trace_of
+from tests.drawn.trace_text import document
 from tests.export.trace_processor import Program
 
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m[bold]"
@@ -58,6 +60,16 @@ def test_parts_are_rows_of_a_table() -> None:
         (-1, 20, 3, "thread 10", "wait", "assumed_synchronization"),
         (-1, 23, 7, "thread 10", "python", "program_order"),
     )
+
+
+def test_names_that_are_no_text_can_be_drawn_and_queried(tmp_path: Path, trace_processor: Program) -> None:
+    (tmp_path / "t.json").write_text(document([timed(0, 30, "odd \ud800")]))
+    over_time = analyze_over_time(read_trace(tmp_path / "t.json"), CLASSIFIER, critical_path=True)
+    write_analysis_perfetto(tmp_path / "t.pftrace", over_time)
+    sql = "select name, dur from slice where category = 'critical path' order by ts"
+    assert trace_processor.load(tmp_path / "t.pftrace").query(sql) == [("odd \\ud800", 30)] * 2
+    answer = run_query("select name, kind, dur_ns from critical_path", [over_time])
+    assert answer.rows == (("odd \\ud800", "dispatcher", 30),)
     assert run_query("select count(*) from critical_path", [analyzed(critical_path=False)]).rows == ((0,),)
 
 

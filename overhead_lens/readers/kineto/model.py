@@ -56,6 +56,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Decode, Texts
 from overhead_lens.readers.kineto.event import dicts
 from overhead_lens.readers.kineto.frame import nothing
@@ -89,8 +91,13 @@ def frame_of(columns: Events) -> pd.DataFrame:
     """A frame of columns, their names as objects: pandas looks these up in half the time."""
     import pandas as pd
 
-    values = {name: categorical(each) if isinstance(each, Texts) else each for name, each in columns.items()}
-    made: pd.DataFrame = pd.DataFrame(values, copy=False)
+    def column(each: Any) -> Any:
+        if isinstance(each, Texts):
+            return categorical(each)
+        # Not the strings of pandas 3, which cannot hold half of a character.
+        return pd.Series(each, dtype=object) if np.asarray(each).dtype == object else each
+
+    made: pd.DataFrame = pd.DataFrame({name: column(each) for name, each in columns.items()}, copy=False)
     made.columns = made.columns.astype(object)
     return made
 
