@@ -43,6 +43,13 @@ def test_arrows_lead_from_the_host_to_the_device_and_back(tmp_path: Path, trace_
     assert trace.query(sql) == [(30,)]
 
 
+def test_what_belongs_to_no_operator_says_so_by_silence() -> None:
+    entries = [drawn("[--)", "aten::add"), drawn("      [--)", "aten::mul")]
+    parts = analyze_over_time(trace_of(entries), CLASSIFIER, critical_path=True).pieces.critical_path
+    (section,) = path_sections(parts)
+    assert [piece.arguments.get("operator") for piece in section.top.slices] == ["aten::add", None, "aten::mul"]
+
+
 def test_it_is_drawn_only_where_it_was_asked_for() -> None:
     assert path_sections(analyzed(critical_path=False).pieces.critical_path) == []
 

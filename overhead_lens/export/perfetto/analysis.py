@@ -167,14 +167,13 @@ def _path_slices(parts: pd.DataFrame) -> Iterator[Slice]:
     columns = (parts[name].tolist() for name in ("start_ns", "dur_ns", "kind", "name", "operator", "reached_by"))
     for place, (start_ns, dur_ns, kind, name, operator, reached_by) in enumerate(zip(*columns, strict=True)):
         lost = kind in (LATENCY, GAP, QUEUE)
-        arguments = {"kind": kind, "operator": readable(operator), "reached by": reached_by}
-        arguments |= {"before": readable(name)} if lost else {}
+        arguments = {"kind": kind, "operator": operator, "reached by": reached_by, "before": name if lost else ""}
         yield Slice(
             start_ns,
             start_ns + dur_ns,
-            kind.replace("_", " ") if lost else readable(name) or kind,
+            kind.replace("_", " ") if lost else readable(name or kind),
             "critical path",
-            {key: value for key, value in arguments.items() if value},
+            {key: readable(value) for key, value in arguments.items() if value},
             flows_out=(_FIRST_ARROW + place,) if changes[place + 1] else (),
             flows_in=(_FIRST_ARROW + place - 1,) if changes[place] else (),
             color=kind,
