@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -33,8 +33,11 @@ def cores() -> Collection[int]:
 
 def physical_cores() -> int:
     """Cores of this process, hardware threads of one core counted once."""
-    files = (Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") for core in cores())
-    return max(1, len({file.read_text(encoding="ascii") if file.exists() else str(file) for file in files}))
+    siblings = {str(core): str(core) for core in cores()}
+    for core in siblings:
+        with suppress(OSError):
+            siblings[core] = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").read_text("ascii")
+    return max(1, len({*siblings.values()}))
 
 
 def _of(call: Call, count: int) -> Call:

@@ -609,6 +609,16 @@ def test_a_thread_for_each_physical_core(monkeypatch: pytest.MonkeyPatch, two_th
     assert (inside("threads_physical", torch.get_num_threads), torch.get_num_threads()) == (3, 2)
 
 
+def test_a_core_whose_threads_cannot_be_read_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, _: str) -> str:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(threads, "cores", lambda: range(3))
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert threads.physical_cores() == 3
+
+
 def test_pinned_memory_is_for_devices() -> None:
     loader = torch.utils.data.DataLoader([1, 2])
     call = applied_to("pin_memory", loader, device="cuda")
