@@ -107,12 +107,16 @@ def in_main_thread(
         return 0
 
     pending = _Pending(act)
+    looks = 0
     while not (done.is_set() or is_over()):
         looked.clear()
         is_requested = ctypes.pythonapi.Py_AddPendingCall(pending, None) == 0  # else too many calls are pending
         while is_requested and not looked.wait(_LOOK_S):
             pass
-        # Not at once: a backward pass that runs Python would do little else.
-        done.wait(_LOOK_S)
+        looks += 1
+        # A look requested within a backward pass comes at its end, still within; the next, requested at once, comes later.
+        # Only then there is a pause: a backward pass that runs Python would do little else than look.
+        if looks % 2 == 0:
+            done.wait(_LOOK_S)
     if raised:
         raise raised[0]

@@ -39,10 +39,10 @@ def test_a_backward_pass_is_seldom_looked_at(monkeypatch: pytest.MonkeyPatch) ->
     _engine_run_backward(0.2, begun)
     while thread.is_alive():
         thread.join(0.001)
-    # Every 10 ms, and once afterwards; then the action.
+    # Two every 10 ms, and at most two afterwards; then the action.
     assert looks[0]
     assert looks[-2:] == [False, True]
-    assert len(looks) <= 25
+    assert len(looks) <= 45
 
 
 def test_an_action_is_requested_again_while_too_many_wait() -> None:
