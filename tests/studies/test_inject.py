@@ -62,7 +62,10 @@ class Target:
 
     def end(self) -> tuple[int, str]:
         self.process.stdin.close()
-        code = self.process.wait(120)
+        try:
+            code = self.process.wait(120)
+        finally:
+            self.process.kill()
         return code, self._stderr.read_text()
 
 
