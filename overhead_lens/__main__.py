@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -124,6 +125,7 @@ def _listen_for_the_end() -> None:
     """End on SIGINT and SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
         listen(number, _interrupt)
+    sys.unraisablehook = _interrupt_again
 
 
 def _skip_last_collection() -> None:
@@ -210,6 +212,18 @@ def _interrupt(number: int) -> NoReturn:
     # Whoever presses on must not break what is being put away.
     signal.signal(number, signal.SIG_IGN)
     raise Interrupted
+
+
+def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised while an object is freed: an interruption is repeated a moment later."""
+    if not isinstance(dropped.exc_value, Interrupted):
+        sys.__unraisablehook__(dropped)
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    listen(signal.SIGINT, _interrupt)
+    again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    again.daemon = True
+    again.start()
 
 
 if __name__ == "__main__":

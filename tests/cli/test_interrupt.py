@@ -34,11 +34,13 @@ loaded = True
 @contextmanager
 def _as_the_program_starts() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hook = sys.unraisablehook
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         program._listen_for_the_end()
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -49,6 +51,24 @@ def swallowing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "swallowing", raising=False)
     return "swallowing"
+
+
+class Freed:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_that_comes_while_an_object_is_freed_is_not_lost(number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with _as_the_program_starts():
+        freed = Freed(number)
+        del freed
+        with pytest.raises(Interrupted):
+            time.sleep(60)
+    assert capsys.readouterr().err == ""
 
 
 def _import(name: str, expected: type[BaseException]) -> None:
