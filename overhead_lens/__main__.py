@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,7 +30,7 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
 from overhead_lens.terminal.command import Command, examples
 from overhead_lens.terminal.completion import COMPLETE_VARIABLE, answer
-from overhead_lens.terminal.interrupt import listen
+from overhead_lens.terminal.interrupt import listen, send_again
 from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
@@ -215,15 +214,13 @@ def _interrupt(number: int) -> NoReturn:
 
 
 def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
-    """Python drops what is raised while an object is freed: an interruption is repeated a moment later."""
+    """Repeat an interruption that Python dropped, as it does with any exception raised while an object is freed."""
     if not isinstance(dropped.exc_value, Interrupted):
         sys.__unraisablehook__(dropped)
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     listen(signal.SIGINT, _interrupt)
-    again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-    again.daemon = True
-    again.start()
+    send_again(signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -312,7 +312,7 @@ class StepWatcher:
 
     def _look_at(self, number: int) -> None:
         def tick() -> None:
-            # What another loop does within a step of the chosen one is a part of it.
+            # What another loop does within a step of the chosen loop belongs to that step.
             chosen = self._chosen
             if chosen is None or not self._begin_ns or self._is_silent(chosen):
                 self._scout("loop", number)

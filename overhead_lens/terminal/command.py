@@ -12,7 +12,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from overhead_lens.errors import UsageError
 
-# The panels of `--help` in their order, with what it says of options; `{}` are the words that a command gives.
+# The help of every option, by the panels of `--help` in their order; `{}` takes a command's own words.
 _PANELS: Mapping[str, Mapping[str, str]] = {
     "What to measure": {
         "--inputs FUNCTION": "Function that returns the target's arguments as a tuple, or a dict by name, e.g. my.py:make.",

@@ -30,9 +30,7 @@ def listen(number: int, interrupt: Callable[[int], None]) -> Any:
 
     def handle(_number: int, frame: FrameType | None) -> None:
         if _is_importing(frame):
-            again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
-            again.daemon = True
-            again.start()
+            send_again(number)
         else:
             interrupt(number)
 
@@ -40,6 +38,13 @@ def listen(number: int, interrupt: Callable[[int], None]) -> Any:
         return signal.SIG_IGN
     signal.signal(number, handle)
     return handle
+
+
+def send_again(number: int) -> None:
+    """Send a signal to this process in 50 ms."""
+    again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -109,7 +109,7 @@ class RatioRow:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A workload: what is measured of it, its rows, and notes on its budget from every call's outcome by ``UNIT/CALL``."""
+    """A workload: its units, its rows, and a function from the outcomes of its calls, by ``UNIT/CALL``, to notes."""
 
     name: str
     units: tuple[Unit, ...]

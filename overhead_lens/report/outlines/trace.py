@@ -290,7 +290,7 @@ def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Sect
     divided = what == "operator"
     rows = []
     for cost in costs[:_MOST_COSTS]:
-        # The category of what is divided is that of its larger part.
+        # A divided operator has the category of its larger part.
         name = "kernel" if cost.kernel_ns > cost.dispatch_ns else cost.category
         part, category = share_text(cost.self_ns, wall_ns, 1), text(name, name)
         # What is neither dispatched nor a kernel, such as Python code, has no parts.

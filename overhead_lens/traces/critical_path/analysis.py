@@ -355,7 +355,7 @@ class PathAnalysis:
         _, high = _inside(self.graph, window)
         # One long edge must not make every window look at all edges before it: the far ones stand apart.
         edges, source, far = self._lasting
-        # Of another dtype than theirs, it would copy all of them.
+        # For values of another dtype, searchsorted would copy all edges.
         first, past = np.searchsorted(source, np.array((high - _FAR, high), dtype=source.dtype), "left")
         able = np.concatenate((far[: np.searchsorted(self.graph.source[far], high - _FAR, "left")], edges[first:past]))
         return WindowAnalysis(self.graph, step, window, able[self._target[able] >= high])
