@@ -361,6 +361,19 @@ class TestChecks:
         with pytest.raises(ValueError, match=f"^{name}: "):
             scenario.check(params, arguments, output)
 
+    def test_gelu_may_round_to_the_numbers_there_are_below_the_smallest_normal_one(self):
+        scenario = SCENARIOS["gelu"]
+        x = torch.tensor([-6.616115570068359e-06], dtype=torch.float16)
+        quantum = 2.0**-24
+        params = scenario.params(n=1, dtype="float16")
+        for steps, passes in ((0, True), (3, True), (-3, True), (5, False), (-5, False)):
+            output = (x.double() / 2 + steps * quantum).half()
+            if passes:
+                scenario.check(params, (x,), output)
+            else:
+                with pytest.raises(ValueError, match="gelu: element 0"):
+                    scenario.check(params, (x,), output)
+
     def test_the_last_of_many_elements_is_among_those_looked_at(self):
         scenario = SCENARIOS["gelu"]
         params = scenario.params(n=25_003)
